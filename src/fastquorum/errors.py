@@ -466,7 +466,8 @@ class DirectoryReplaced(StorageFailed):
     def __str__(self) -> str:
         return (
             f"{self.path}: another directory lies here now than the one that was opened; the replica stops, and writes "
-            "nothing into it: put back the one that it ran on, which has all records, or start the process on this one"
+            "nothing into it: put back the one that it ran on, which has all records, and start it again, or start it "
+            "on this one"
         )
 
 

@@ -13,15 +13,18 @@ class HomeLoop:
     __slots__ = ("_of", "_thread", "loop")
 
     def __init__(self, of: str, loop: asyncio.AbstractEventLoop) -> None:
-        """Called in the loop's thread. `of` says what the handle is, in words."""
+        """`of` says what the handle is, in words."""
         self.loop: Final = loop
         self._of = of
         self._thread = threading.get_ident()
 
     def check(self) -> None:
         """Raise UsageError if this is another loop, or none."""
-        # Not asyncio.get_running_loop(), which asks the kernel for the process every time.
-        if threading.get_ident() != self._thread or not self.loop.is_running():
+        # First what does not ask the kernel for the process, as asking for the running loop does every time.
+        if threading.get_ident() == self._thread and self.loop.is_running():
+            return
+        if asyncio._get_running_loop() is not self.loop:
             raise UsageError(
                 f"this is not the event loop that the {self._of} belongs to", "use it in the loop it was opened in"
             )
+        self._thread = threading.get_ident()  # a loop may be run in another thread later

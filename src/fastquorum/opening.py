@@ -76,8 +76,9 @@ async def in_thread(work: Callable[..., _T], *arguments: Any) -> _T:
 async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
     """Return what `begin` makes, in a thread of the running loop's executor.
 
-    If the task is cancelled meanwhile nobody would ever end that: `end` does, in such a thread, too. CancelledError is
-    raised once that is done, so that the same can be begun again; or after END_S, and then it is done behind it.
+    If the task is cancelled meanwhile nobody would ever end that: `end` does, in such a thread, too; what no thread has
+    begun yet is not. CancelledError is raised once that is done, so that the same can be begun again; or after END_S,
+    and then it is done behind it. An error of `end` goes to the loop's exception handler.
     """
     loop = asyncio.get_running_loop()
     beginning = _Beginning(begin, end)
@@ -85,18 +86,26 @@ async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
     try:
         found = await asyncio.shield(made)
     except asyncio.CancelledError:
-        made.add_done_callback(_take_note)
-        ends: list[asyncio.Future[Any]] = [made, loop.run_in_executor(None, beginning.give_up)]
+        beginning.given_up.set()  # at once: threads may be rare
+        ends: list[asyncio.Future[Any]] = [made, loop.run_in_executor(None, beginning.end_once)]
+        for each in ends:
+            each.add_done_callback(_take_note)
         await asyncio.wait(ends, timeout=END_S)
         raise
     assert found is not None, "only what is given up is none"
     return found
 
 
-def _take_note(made: asyncio.Future[Any]) -> None:
-    """Of what nobody waits for any more an error is no news."""
-    if not made.cancelled():
-        made.exception()
+def _take_note(done: asyncio.Future[Any]) -> None:
+    """Of what nobody waits for any more an error is no news, unless it left something behind."""
+    if not done.cancelled() and isinstance(error := done.exception(), _NotEnded):
+        done.get_loop().call_exception_handler(
+            {"message": "what was begun for a task that is cancelled could not be ended", "exception": error.__cause__}
+        )
+
+
+class _NotEnded(Exception):
+    """`end` failed; its error is the cause."""
 
 
 class _Beginning(Generic[_T]):
@@ -106,26 +115,31 @@ class _Beginning(Generic[_T]):
         self._begin = begin
         self._end = end
         self._lock = threading.Lock()
-        self._is_wanted = True
         self._made: _T | None = None
+        self.given_up = threading.Event()
 
     def run(self) -> _T | None:
-        """Make it. None: it was given up, and has been ended."""
+        """Make it. None: it was given up, and has been ended, or not begun. Raises what `begin` does; _NotEnded."""
+        if self.given_up.is_set():
+            return None
         made = self._begin()
         with self._lock:
             self._made = made
-            if self._is_wanted:
-                return made
-        self._end(made)
+        if not self.given_up.is_set():
+            return made
+        self.end_once()
         return None
 
-    def give_up(self) -> None:
-        """Have it ended: here if it is made already, else by `run`."""
+    def end_once(self) -> None:
+        """End it if it is made, and has not been ended. Raises _NotEnded."""
         with self._lock:
-            self._is_wanted = False
-            made = self._made
-        if made is not None:
+            made, self._made = self._made, None
+        if made is None:
+            return
+        try:
             self._end(made)
+        except Exception as error:
+            raise _NotEnded from error
 
 
 async def loaded(module: str) -> Any:

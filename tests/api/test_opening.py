@@ -1,7 +1,9 @@
 """Opening in an event loop: every way to await it, and that the loop goes on meanwhile."""
 
 import asyncio
+import concurrent.futures
 import contextlib
+import gc
 import subprocess
 import sys
 import threading
@@ -151,6 +153,57 @@ def test_a_task_that_is_cancelled_twice_waits_no_longer_and_what_it_began_is_end
 
     asyncio.run(main())  # its end waits for the executor
     assert ended == ["made"]
+
+
+def test_what_no_thread_has_begun_when_it_is_cancelled_is_never_begun(tmp_path: Path) -> None:
+    async def main() -> None:
+        may_go_on = threading.Event()
+        with concurrent.futures.ThreadPoolExecutor(1) as only:
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(only)
+            loop.run_in_executor(None, may_go_on.wait, WAIT_S)
+            opening = asyncio.create_task(begun(lambda: (tmp_path / "n").mkdir(), lambda _: None))
+            await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.sleep(0)
+            may_go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    asyncio.run(main())
+    assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.parametrize("moment", ["before it is made", "when it is made"])
+def test_what_cannot_be_ended_is_told_to_the_loop(moment: str) -> None:
+    may_go_on, told = threading.Event(), []
+
+    def begin() -> str:
+        assert may_go_on.wait(WAIT_S)
+        is_made.set()
+        return "made"
+
+    def end(_: str) -> None:
+        raise OSError("its disk does not answer")
+
+    is_made = threading.Event()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(str(context.get("exception"))))
+        task = asyncio.create_task(begun(begin, end))
+        await asyncio.sleep(0)
+        if moment == "when it is made":
+            may_go_on.set()
+            assert is_made.wait(WAIT_S)
+        task.cancel()
+        await asyncio.sleep(0)
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    gc.collect()
+    assert told == ["its disk does not answer"]
 
 
 async def opened_again(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import fastquorum as fq
-from fastquorum.broker import State
+from fastquorum.broker import Membership, State
 from fastquorum.errors import ClosedError, ConfigError, Fenced, NotAdmitted, UsageError
 from fastquorum.types import Uuid
 from tests.api.nodes import CLUSTER_ID, WAIT_S
@@ -102,6 +103,34 @@ def test_in_another_event_loop_it_is_refused(tmp_path: Path) -> None:
 
     with one_controller(tmp_path) as bootstrap:
         asyncio.run(main(bootstrap))
+
+
+def test_its_loop_may_go_on_in_another_thread(tmp_path: Path) -> None:
+    loop = asyncio.new_event_loop()
+    options: dict[str, Any] = {"broker_id": 7, "cluster_id": CLUSTER_ID, **OFTEN}
+
+    async def joined(bootstrap: str) -> Membership:
+        return await fq.broker.join(bootstrap=bootstrap, **options)
+
+    with one_controller(tmp_path) as bootstrap:
+        membership = loop.run_until_complete(joined(bootstrap))
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            waiting = asyncio.run_coroutine_threadsafe(membership.wait_active(WAIT_S), loop)
+            assert waiting.result(WAIT_S) == membership.epoch
+            asyncio.run_coroutine_threadsafe(membership.close(), loop).result(WAIT_S)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+    assert membership.state is State.GONE
+
+
+def test_no_rack_may_be_said_by_an_empty_one(tmp_path: Path) -> None:
+    with one_controller(tmp_path) as bootstrap, join(bootstrap, rack="") as membership:
+        membership.wait_active(WAIT_S)
+        assert membership.image.brokers[7].rack is None
 
 
 def test_not_ready_it_stays_fenced_until_it_says_so(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ BAD: dict[str, list[Any]] = {
     "host": [5, b"h1"],
     "port": [None, *NO_NUMBERS, 0, 65536],
     "listeners": ["x", 5, [5]],
-    "rack": [5, b"r", "", "r" * 40_000, "\ud800"],
+    "rack": [5, b"r", "r" * 40_000, "\ud800"],
     "log_dirs": [5, "x", [5], []],
     "metadata_dir": [5, b"m", "", " ", "m\0"],
     "ready": NO_SWITCHES,

@@ -20,7 +20,7 @@ from fastquorum.pages import report_of
 from fastquorum.spark.history import append_history
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.local_reads import in_order
-from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread
 from tests.spark.replicas import Replicas
@@ -92,6 +92,42 @@ def test_the_records_of_a_damaged_batch_are_counted_as_missing_wherever_it_lies(
         assert cluster["missing_records"] == count, report
         assert main(["report", report, str(root)]) == 0
         assert f"{count} records are missing from this log" in capsys.readouterr().out, report
+
+
+@pytest.mark.parametrize("has_snapshots", [True, False])
+def test_a_damaged_first_batch_of_a_log_that_begins_later_is_counted_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], has_snapshots: bool
+) -> None:
+    """But for a timeline that is told from a snapshot on, which has those records in it."""
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    first = tables.open(str(root), "batches").read_all().to_pylist()[40]
+    (segment,) = (root / LOG_DIRECTORY).glob("*.log")
+    later = bytearray(segment.read_bytes()[first["position"] :])
+    later[64] ^= 1
+    for each in (root / LOG_DIRECTORY).iterdir():
+        if each.suffix != ".checkpoint" or not has_snapshots:
+            each.unlink()
+    (root / LOG_DIRECTORY / segment_name(first["base_offset"])).write_bytes(later)
+    for report in ("timeline", "anomalies"):
+        assert main(["report", report, str(root), "--format", "json"]) == 0
+        (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
+        is_in_snapshot = report == "timeline" and has_snapshots
+        count = 0 if is_in_snapshot else first["last_offset"] + 1 - first["base_offset"]
+        assert cluster["missing_records"] == count, report
+
+
+def test_a_log_of_user_records_beside_others_is_nothing_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = tmp_path / "both"
+    for each in REPLICAS:
+        shutil.copytree(each, both / Path(each).name)
+    Replicas(both, 1, kind="user").append(batch(0, 4, epoch=1), 1)
+    assert main(["report", "image-diff", str(both), "--from", "1800", "--to", "1836"]) == 0
+    assert "not compared" not in capsys.readouterr().out
+    assert main(["report", "image-diff", str(both), "--with", REPLICAS[0]]) == 0
+    assert main(["report", "image-diff", str(both / "n1"), "--from", "0"]) == 1
+    assert "it holds user records" in capsys.readouterr().out
 
 
 def test_what_a_crash_or_an_election_leaves_is_a_note_with_what_to_do(

@@ -273,6 +273,9 @@ def test_nothing_is_written_into_a_directory_that_was_put_in_the_place_of_a_runn
             append_beyond_a_segment(data, kernels)
         data.close(refused.value)
     assert contents(root) == before
+    shutil.rmtree(root / directory)
+    os.rename(tmp_path / "old", root / directory)
+    DirectoryLock.acquire(str(root)).release()  # put back it may be opened, in this process too
 
 
 def append_beyond_a_segment(data: DataDirectory, kernels: Kernels) -> None:

@@ -15,7 +15,8 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> Opening[Quorum]:
     """Open a data directory and run a replica of the quorum in it, in a thread of its own.
 
     Await it, or enter it with `async with`. An empty (or missing) directory is formatted, a foreign one refused; what
-    is refused changes nothing. See `OpenOptions` for what may be given.
+    is refused changes nothing. Cancelled it ends what it has begun first, which may take some seconds while a log is
+    recovered. See `OpenOptions` for what may be given.
 
     >>> async def main():
     ...     async with open(directory, node_id=1) as quorum:  # a quorum of one; voters="1@h1:9093,..." for more

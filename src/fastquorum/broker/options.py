@@ -1,8 +1,8 @@
 """What `join` takes, for both twins: declared once, checked by the type checker as well as at run time. Pure."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypedDict
 
 from fastquorum.addresses import PORT_MAX, AddressError, check_reachable
@@ -38,8 +38,8 @@ def _or_none(check: _Check) -> _Check:
 
 
 def _is_path(value: Any) -> bool:
-    text = str(value)
-    return isinstance(value, str | Path) and text.strip() != "" and "\0" not in text
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    return isinstance(text, str) and text.strip() != "" and "\0" not in text
 
 
 def _are(kinds: tuple[type, ...]) -> Callable[[Any], bool]:
@@ -57,7 +57,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "listeners": (_are((Listener,)), "a list of Listener"),
     "rack": _or_none(
         (
-            lambda value: isinstance(value, str) and is_text(value) and 0 < len(value.encode()) <= RACK_BYTES_MAX,
+            lambda value: isinstance(value, str) and is_text(value) and len(value.encode()) <= RACK_BYTES_MAX,
             f"text of at most {RACK_BYTES_MAX} bytes",
         )
     ),
@@ -75,8 +75,8 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "metadata_heartbeats": _SWITCH,
     "control_requests": _SWITCH,
 }
-"""Of each option whether a value can be used, and what it is to be. Who is asked, and of which cluster, is read as a
-node's settings are."""
+"""Of each option whether a value can be used, and what it is to be. The addresses in `bootstrap`, and `cluster_id`, are
+read as a node's settings are."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -93,9 +93,10 @@ class JoinOptions(TypedDict, total=False):
     listeners: NotRequired[Sequence[Listener]]
     """In place of host and port."""
     rack: NotRequired[str | None]
+    """Empty text is none."""
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
     """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
-    metadata_dir: NotRequired[str | Path | None]
+    metadata_dir: NotRequired[str | os.PathLike[str] | None]
     """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
@@ -144,7 +145,7 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
         incarnation_id=incarnation_id,
         log_dirs=_directories(options.get("log_dirs"), directory_id),
         listeners=_listeners(options),
-        rack=options.get("rack"),
+        rack=options.get("rack") or None,
     )
     config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
     if config.control_requests and options.get("host") is None:
@@ -152,7 +153,7 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
     if config.control_requests and options.get("metadata_dir") is not None:
         raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
     is_ready, kernels, place = options.get("ready", True), options.get("kernels", "native"), options.get("metadata_dir")
-    return Joining(settings, config, is_ready, kernels, None if place is None else str(place))
+    return Joining(settings, config, is_ready, kernels, None if place is None else os.fspath(place))
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
@@ -169,13 +170,12 @@ def _said_listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
     host, port = options.get("host"), options.get("port")
     if (host is None) != (port is None):
         raise ConfigError("is needed with the other of host and port", "give both, or neither", "port")
-    if host is None:
+    if host is None or port is None:
         return tuple(options.get("listeners", ()))
     if options.get("listeners"):
         raise ConfigError("host and port are given beside it", "give one of the two", "listeners")
-    lowest = 0 if options.get("control_requests") else 1
-    if not isinstance(port, int) or not lowest <= port < 65536:
-        raise ConfigError(f"{port!r} is outside {lowest}..65535", "", "port")
+    if port == 0 and not options.get("control_requests"):
+        raise ConfigError("0 is no port that others could reach", "give the one that this program listens on", "port")
     return (Listener(LISTENER, host, port, 0),)
 
 

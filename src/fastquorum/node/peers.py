@@ -48,7 +48,7 @@ class NoAnswer(NamedTuple):
     destination: NodeId
     correlation_id: int
     unsupported: bool
-    """The peer does not know it, in any version that says it all; nothing was sent."""
+    """The peer knows no version of it that has all the fields that must not be lost; nothing was sent."""
     api_key: int = -1
     """What was asked; -1 where that is not told."""
 

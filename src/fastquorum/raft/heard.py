@@ -14,7 +14,8 @@ GONE_US_MIN: Final[Micros] = 1_000_000
 while its sender has gone on, is no loss."""
 REQUEST_TIMEOUTS: Final = 5
 """A sender keeps a request for as long as its timeout says while it has no connection, and sends it on the one that it
-gets at last: so many of the timeouts go by before a lower epoch on a new connection is taken for a loss."""
+gets at last: so many of the timeouts go by before a lower epoch on a new connection is taken for a loss. Nobody says
+what the sender's timeout is: it is taken to be this replica's own."""
 
 
 class _Heard(NamedTuple):

@@ -49,7 +49,11 @@ def append_history(directory: str, command: str, tables: Any, now: datetime | No
 
 def check_history(directory: str, command: str) -> None:
     """UsageError if the runs that are there are said to be of another command; or if what is there cannot be read."""
-    for schema in _schemas_of(directory).values():
+    _check_command(directory, _schemas_of(directory), command)
+
+
+def _check_command(directory: str, schemas: Mapping[str, pa.Schema], command: str) -> None:
+    for schema in schemas.values():
         there = (schema.metadata or {}).get(_COMMAND, command.encode()).decode(errors="replace")
         if there != command:
             raise _another(directory, f"`fastquorum {there}`")
@@ -57,8 +61,9 @@ def check_history(directory: str, command: str) -> None:
 
 def _check_same(directory: str, command: str, wanted: Mapping[str, set[str]]) -> None:
     """UsageError if neither is more of the other: the parts that are there and these, and the columns of each."""
-    check_history(directory, command)
-    there = {part: set(schema.names) for part, schema in _schemas_of(directory).items()}
+    schemas = _schemas_of(directory)
+    _check_command(directory, schemas, command)
+    there = {part: set(schema.names) for part, schema in schemas.items()}
     both = [(set(there), set(wanted)), *((there[part], wanted[part]) for part in there.keys() & wanted.keys())]
     if not all(one <= other or other <= one for one, other in both):
         raise _another(directory, "another command")

@@ -99,7 +99,8 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
             yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
 
     told = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
-    more = [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()]
+    unread = ((whose, chosen.unread[whose]) for whose in chosen.compared if whose in chosen.unread)
+    more = [differing.not_compared(whose, whose, why) for whose, why in unread]
     more += [
         differing.not_proven((whose, whose), (from_offset, chosen.end_of(whose, to_offset)), why)
         for whose, why in chosen.unproven.items()
@@ -121,7 +122,7 @@ def image_diff_between(
 
     chosen = [choice(spark, each, of_images=True) for each in (path, other)]
     pairs = pairs_of(path, other, *chosen)
-    are_alone = all(len(each.ends) == 1 for each in chosen)
+    are_alone = all(len(each.compared) == 1 for each in chosen)
     unread = [differing.not_compared(*pair, why) for pair in pairs if (why := why_not(chosen, pair)) is not None]
     pairs = [pair for pair in pairs if why_not(chosen, pair) is None]
     more = unread + [

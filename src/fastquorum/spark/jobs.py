@@ -99,13 +99,13 @@ def anomalies(
     schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
     chosen = choice(spark, path)
-    starts, ends, unread, unproven = chosen.starts, chosen.ends, chosen.unread, chosen.unproven
+    unread = chosen.unread
 
     def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         if cluster_id in unread:
             return unusual.SCHEMA.empty_table()
-        start, end, why = starts.get(cluster_id), ends.get(cluster_id), unproven.get(cluster_id)
+        start, end, why = chosen.reach(cluster_id)
         return unusual.anomalies(signals, settings, end, why, log_start=start)
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
@@ -128,12 +128,11 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = choice(spark, path)
-    ends, unproven = chosen.ends, chosen.unproven
 
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
-        end, why = ends.get(cluster_id), unproven.get(cluster_id)
-        told = telling.timeline_or_why(cluster_id, records, base, end, why)
+        start, end, why = chosen.reach(cluster_id)
+        told = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
         return telling.PACKING.packed(cluster_id, told)
 
     def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":

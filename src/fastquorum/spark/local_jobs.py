@@ -61,7 +61,7 @@ class LocalEngine:
 
     def image_diff(self, path: str, from_offset: int, to_offset: int | None = None) -> pa.Table:
         found = self._of_each(path, lambda each: _image_diff(each, from_offset, to_offset))
-        return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
+        return pa.concat_tables([differing.SCHEMA.empty_table(), *differing.beside_user_logs(found)])
 
     def image_diff_between(
         self, path: str, other: str, at: int | None = None, *, everything: bool | None = None
@@ -123,11 +123,7 @@ def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
             ),
         ]
     )
-    start, end, unproven = (
-        chosen.starts.get(cluster.id),
-        chosen.ends.get(cluster.id),
-        chosen.unproven.get(cluster.id),
-    )
+    start, end, unproven = chosen.reach(cluster.id)
     return unusual.anomalies(signals, settings, end, unproven, log_start=start)
 
 
@@ -139,8 +135,8 @@ def _timeline(cluster: LocalCluster) -> pa.Table:
     base = cluster.read(
         "base", telling.BASE_COLUMNS, directories=chosen.directories, types=",".join(telling.BASE_TYPES)
     )
-    end, unproven = chosen.ends.get(cluster.id), chosen.unproven.get(cluster.id)
-    told = telling.timeline_or_why(cluster.id, records, base, end, unproven)
+    start, end, unproven = chosen.reach(cluster.id)
+    told = telling.timeline_or_why(cluster.id, records, base, end, unproven, log_start=start)
     return telling.PACKING.packed(cluster.id, told)
 
 

@@ -44,6 +44,16 @@ class Choice(NamedTuple):
             {row["cluster_id"]: row["unproven"] for row in rows if row["unproven"] is not None},
         )
 
+    @property
+    def compared(self) -> list[str | None]:
+        """Clusters that can be compared with others: those of user records only where there are none but these."""
+        others = [each for each in self.ends if self.unread.get(each) != choosing.USER_RECORDS]
+        return others or list(self.ends)
+
+    def reach(self, cluster_id: str | None) -> tuple[int | None, int | None, str | None]:
+        """Of a cluster where the log that is read begins, where what is committed of it ends, and why it may not be."""
+        return self.starts.get(cluster_id), self.ends.get(cluster_id), self.unproven.get(cluster_id)
+
     def of_cluster(self, cluster_id: str | None) -> "Choice":
         """What was chosen of one of them."""
         owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
@@ -59,15 +69,15 @@ class Choice(NamedTuple):
 def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str | None, str | None]]:
     """Which clusters at two paths are compared: those of one id, or the only one on each side. UsageError: nothing on
     one side belongs to anything on the other."""
-    ids, others = set(one.ends), set(two.ends)
+    ids, others = one.compared, two.compared
     if len(ids) == len(others) == 1:
         return list(zip(ids, others, strict=True))
-    if not ids & others:
+    if not set(ids) & set(others):
         raise UsageError(
             f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
             "name one cluster on each side",
         )
-    return [(each, each) for each in one.ends if each in others]
+    return [(each, each) for each in ids if each in others]
 
 
 def why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:

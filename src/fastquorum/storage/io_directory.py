@@ -6,7 +6,7 @@ from typing import Self
 
 from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FatalError, StorageFailed
+from fastquorum.errors import DirectoryReplaced, FatalError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, read_identity
@@ -110,15 +110,19 @@ class DataDirectory:
         After a fatal error nothing is written any more, and this process cannot open the directory again.
         """
         if error is not None:
-            self._lock.condemn(str(error))
+            self._condemn(error)
             self.log.abandon()
         try:
             self.log.close()
         except FatalError as failure:
-            self._lock.condemn(str(failure))
+            self._condemn(failure)
             raise
         finally:
             end_all((self.states.close, self._reserve.close, self._lock.release))
+
+    def _condemn(self, error: FatalError) -> None:
+        if not isinstance(error, DirectoryReplaced):  # no disk has failed: it may be put back
+            self._lock.condemn(str(error))
 
     def __enter__(self) -> Self:
         return self

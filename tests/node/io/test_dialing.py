@@ -1,6 +1,7 @@
 """From a name to a connection: all addresses in turn, one deadline over all of it, and what is said when it fails."""
 
 import errno
+import gc
 import os
 import select
 import socket
@@ -11,8 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 from fastquorum.client.connection import Connection, Deadline, NotSent
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import load
 from fastquorum.node.io.dialing import Dialed, Dialer, DialError, dial
 from fastquorum.node.io.resolving import try_elsewhere
+from fastquorum.node.io.transport import SocketTransport
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.node.io.name_service import Names, name_service
@@ -228,6 +232,55 @@ def test_a_socket_that_cannot_be_watched_is_told_as_that_and_the_next_dial_goes_
     assert sock is not None
     sock.close()
     reports.dialer.close()
+
+
+def test_a_dialer_that_cannot_begin_says_so_each_time_and_leaves_nothing_open(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoRoom:
+        def __init__(self, **_: int) -> None: ...
+        def close(self) -> None: ...
+        def register(self, what: object, events: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(select, "epoll", NoRoom)
+    reports = Reports()
+    before = os.listdir("/proc/self/fd")
+    for number in range(3):
+        reports.dialer.dial(number, Endpoint("", "h.test", 1), WAIT_S)
+        assert "No space left on device" in reports.ended[number].reason
+    assert os.listdir("/proc/self/fd") == before
+    config = QuorumConfig()
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left on device"):
+            SocketTransport(config, load("native"))
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_dialer_that_is_closed_reports_no_more_and_closes_what_connects(names: Names, server: socket.socket) -> None:
+    """Also where its thread gets its turn only after that: a busy machine's."""
+    is_there, may_go_on = threading.Event(), threading.Event()
+    ended: list[Dialed] = []
+
+    def report(number: int, dialed: Dialed) -> None:
+        if number == 1:
+            is_there.set()
+            assert may_go_on.wait(WAIT_S)
+        ended.append(dialed)
+
+    names.addresses["h.test"] = ["127.0.0.1"]
+    dialer = Dialer(report)
+    dialer.dial(1, Endpoint("", "h.test", port(server)), WAIT_S)
+    assert is_there.wait(WAIT_S)
+    dialer.dial(2, Endpoint("", "h.test", port(server)), WAIT_S)
+    closing = threading.Thread(target=dialer.close)
+    closing.start()  # which waits for the report that is under way
+    may_go_on.set()
+    closing.join(WAIT_S)
+    (first,) = ended
+    assert first.sock is not None
+    first.sock.close()
+    gc.collect()  # a socket that nobody closed is told as an unraisable warning, an error here
 
 
 class Reports:

@@ -125,11 +125,12 @@ def _snapshots(disk: Disk) -> list[OffsetAndEpoch]:
 
 def _check_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
     """DirectoryError if it is another member's, or something else."""
+    held = disk.list()  # first: another process may be making it its own, which says last what the rest is
     if is_formatted(disk):
         read_identity(disk, cluster_id=cluster_id, node_id=broker_id)
         is_log = any(names.parse_segment(name) is not None for name in disk.list(names.LOG_DIRECTORY))
     else:
-        is_log = not _NEW.issuperset(disk.list())
+        is_log = not _NEW.issuperset(held)
     if is_log:
         raise DirectoryError("it holds something else than a member's metadata", "give an empty directory", disk.root)
 

@@ -42,7 +42,7 @@ async def open_membership(
 
 
 class Membership(Holding):
-    """A broker's place in the cluster. Use what is awaited in the event loop it was made in. Made by `join`."""
+    """A broker's place in the cluster, made by `join`. Its loop is where `serving`, and what is awaited, are used."""
 
     def __init__(self, member: RunningMember, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(member)

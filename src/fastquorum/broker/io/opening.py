@@ -23,6 +23,7 @@ def join(
 
     `start` is called first, with the membership, while that is offline and no controller hears of it: for what the
     program has to do before it can serve, as recovering its log. If it fails, so does this, and nothing is registered.
+    Cancelled it ends what it has begun first.
 
     >>> async def main():
     ...     async with join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:

@@ -19,15 +19,15 @@ from typing import Final, NamedTuple
 from fastquorum.addresses import AddressError
 from fastquorum.errnos import reason
 from fastquorum.node.io.resolving import Address, Found, Resolver, last_known, literal, prefer
+from fastquorum.node.io.waking import waking_epoll
 from fastquorum.types import Endpoint, address_text
 
 STAGGER_S: Final = 0.25
 """How long an address is tried alone before the next one is, too (RFC 8305: 250 ms)."""
 NAME_SERVER_S: Final = 0.3
 """How long a name server may think before the addresses that the name had last are tried."""
-JOIN_S: Final = 10.0
-"""How long the end waits for the dialer's thread. It never blocks, but may have no turn for a while on a busy machine;
-what it reports after that is nobody's."""
+JOIN_S: Final = 1.0
+"""How long the end waits for the dialer's thread, which may have no turn for a while on a busy machine."""
 _AGAIN: Final = (errno.EINPROGRESS, errno.EINTR)
 
 
@@ -194,13 +194,7 @@ class _Loop:
         self._dials: dict[int, _Dial] = {}
         self._by_descriptor: dict[int, tuple[int, socket.socket]] = {}
         """Sockets that are waited for, and for whom."""
-        self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
-        try:
-            self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        except OSError:
-            self._epoll.close()
-            raise
-        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._epoll, self._wake_fd = waking_epoll()
         self._is_over = False
 
     def dial(self, number: int, endpoint: Endpoint, timeout_s: float) -> None:
@@ -327,8 +321,12 @@ class Dialer:
     """Connects to names for one replica or member, in a thread of its own that the first name starts."""
 
     def __init__(self, report: Callable[[int, Dialed], None]) -> None:
-        """`report` is called in the dialer's thread; what it is given belongs to whoever it tells."""
+        """`report` is called in the dialer's thread; what it is given belongs to whoever it tells. It takes no lock
+        that is held while this is closed."""
         self._report = report
+        self._ending = threading.Lock()
+        """Of the next."""
+        self._is_over = False
         self._loop: _Loop | None = None
         self._thread: threading.Thread | None = None
 
@@ -348,7 +346,9 @@ class Dialer:
             self._loop.cancel(number)
 
     def close(self) -> None:
-        """Give all up; the thread ends."""
+        """Give all up; nothing is reported any more, and the thread ends."""
+        with self._ending:
+            self._is_over = True
         if self._loop is not None and self._thread is not None:
             self._loop.stop()
             self._thread.join(JOIN_S)
@@ -357,8 +357,16 @@ class Dialer:
         if self._loop is not None:
             self._loop.abandon_in_child()
 
+    def _tell(self, number: int, dialed: Dialed) -> None:
+        with self._ending:
+            if not self._is_over:
+                self._report(number, dialed)
+                return
+        if dialed.sock is not None:
+            dialed.sock.close()
+
     def _begin(self) -> _Loop:
-        loop = _Loop(self._report)
+        loop = _Loop(self._tell)
         thread = threading.Thread(target=self._run, args=(loop,), name="fastquorum-dialer", daemon=True)
         try:
             thread.start()

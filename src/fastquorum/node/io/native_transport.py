@@ -7,7 +7,6 @@ port; the native lock keeps sockets whole.
 from __future__ import annotations
 
 import os
-import select
 import socket
 import threading
 from collections import deque
@@ -22,6 +21,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed, Dialer
 from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
 from fastquorum.node.io.resolving import Address, try_elsewhere
+from fastquorum.node.io.waking import waking_epoll
 from fastquorum.types import Endpoint, Micros
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ class NativeTransport:
     """All connections of one replica."""
 
     def __init__(self, config: QuorumConfig, shell: Shell) -> None:
-        self.epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        self.epoll, self.wake_fd = waking_epoll()
         """Of the replica's thread: news, mail, the listening socket. The native thread has its own."""
-        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.epoll.register(self.wake_fd, select.EPOLLIN)
         self.lost: deque[Connection] = deque()
         self.drained: deque[Connection] = deque()
         """Empty: the native thread's news have them."""

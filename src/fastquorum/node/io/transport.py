@@ -13,6 +13,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from typing import Final
 
 from fastquorum.addresses import AddressError
@@ -27,6 +28,7 @@ from fastquorum.node.io.dialing import Dialed, Dialer, is_connected
 from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
 from fastquorum.node.io.receiving import RECEIVE_BYTES
 from fastquorum.node.io.resolving import Address, try_elsewhere
+from fastquorum.node.io.waking import waking_epoll
 from fastquorum.types import Endpoint, Micros
 
 READ: Final = select.EPOLLIN
@@ -60,12 +62,14 @@ class SocketTransport:
     """All connections of one replica."""
 
     def __init__(self, config: QuorumConfig, kernels: Kernels) -> None:
-        self.epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
-        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.epoll.register(self.wake_fd, READ)
-        self.strangers = select.epoll(flags=select.EPOLL_CLOEXEC)
-        """Of connections that others made, but for voters'; those are in `epoll`, and this in it, too."""
-        self.epoll.register(self.strangers.fileno(), READ)
+        with ExitStack() as made:
+            self.epoll, self.wake_fd = waking_epoll()
+            made.callback(os.close, self.wake_fd)
+            made.enter_context(closing(self.epoll))
+            self.strangers = made.enter_context(closing(select.epoll(flags=select.EPOLL_CLOEXEC)))
+            """Of connections that others made, but for voters'; those are in `epoll`, and this in it, too."""
+            self.epoll.register(self.strangers.fileno(), READ)
+            made.pop_all()
         self.by_fd: dict[int, Channel] = {}
         self.lost: deque[Connection] = deque()
         """Connections whose end the replica's thread has yet to report."""

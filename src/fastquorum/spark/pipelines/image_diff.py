@@ -6,7 +6,7 @@ anything is looked into. Needs pyarrow, and no JVM.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fastquorum.controller.image.diff import Difference
 from fastquorum.controller.image.image import NO_PRODUCER_ID
 from fastquorum.controller.image.view import View
+from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.tables.image import BARE, SECTIONS
 
 CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
@@ -105,6 +106,11 @@ def compared(before: pa.Table, after: pa.Table, *, everything: bool | None = Non
 def not_compared(cluster_id: str | None, other_cluster_id: str | None, why: str) -> pa.Table:
     """SCHEMA: all there is to tell of two that could not be looked at."""
     return pa.Table.from_pylist([_Sides(cluster_id, other_cluster_id, None, None)._asdict() | {"error": why}], SCHEMA)
+
+
+def beside_user_logs(found: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    """What was told of each cluster, but for those of user records where there are others: no image is made of them."""
+    return [each for each in found if each["error"].to_pylist() != [USER_RECORDS]] or found
 
 
 def not_proven(

@@ -71,11 +71,18 @@ def timeline(
     return _told(History.of(records, image, committed_end), worst)
 
 
-def based_timeline(records: pa.Table, base: pa.Table, committed_end: int | None = None, worst: int = WORST) -> Timeline:
+def based_timeline(
+    records: pa.Table,
+    base: pa.Table,
+    committed_end: int | None = None,
+    worst: int = WORST,
+    *,
+    log_start: int | None = None,
+) -> Timeline:
     """Of one cluster's records, with COLUMNS, and of what there was before the log of each replica: table `base`, with
-    BASE_COLUMNS and at least BASE_TYPES. A log that begins with a snapshot is told from the snapshot on. Errors as of
-    `timeline`."""
-    found = Based.of(records, base, committed_end)
+    BASE_COLUMNS and at least BASE_TYPES. A log that begins with a snapshot is told from the snapshot on. `log_start` as
+    of `Based.of`, errors as of `timeline`."""
+    found = Based.of(records, base, committed_end, log_start)
     history = History.of(found.records, found.image, start_offset=found.start_offset)
     return _told(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
 
@@ -86,11 +93,13 @@ def timeline_or_why(
     base: pa.Table,
     committed_end: int | None = None,
     unproven: str | None = None,
+    *,
+    log_start: int | None = None,
 ) -> Timeline:
     """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well.
-    `unproven`: as of `choosing.CHOICE`, for the summary."""
+    `unproven`: as of `choosing.CHOICE`, for the summary. `log_start`: as of `Based.of`."""
     try:
-        told = based_timeline(records, base, committed_end)
+        told = based_timeline(records, base, committed_end, log_start=log_start)
         return told._replace(summary=with_unproven(told.summary, unproven))
     except (UsageError, ImageFailed) as error:
         return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})

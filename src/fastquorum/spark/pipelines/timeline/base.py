@@ -29,16 +29,18 @@ class Based(NamedTuple):
     image: pa.Table | None
     """COLUMNS; empty for a log that begins at 0; None if nobody knows what was before."""
     start_offset: int | None
-    """The snapshot's end; None if nobody knows what was before."""
+    """Where what is read begins: the snapshot's end, else where the log is said to begin."""
     end_offset: int
     """Of records and snapshot, exclusive."""
 
     @classmethod
-    def of(cls, records: pa.Table, base: pa.Table, committed_end: int | None = None) -> Self:
+    def of(
+        cls, records: pa.Table, base: pa.Table, committed_end: int | None = None, log_start: int | None = None
+    ) -> Self:
         """Of one cluster's records, with COLUMNS, of all replicas, and all their snapshots, with BASE_COLUMNS.
 
-        The replica is chosen by records; if there are none, by how far its snapshot goes. UsageError: as of
-        `chosen_of`.
+        The replica is chosen by records; if there are none, by how far its snapshot goes. `log_start`: where its log
+        begins, if that is known. UsageError: as of `chosen_of`.
         """
         chosen, replica = chosen_of(records.select(COLUMNS), committed_end)
         if chosen.num_rows == 0:
@@ -47,7 +49,7 @@ class Based(NamedTuple):
         is_its = pc.equal(base["directory"], pa.scalar(replica.directory, pa.string()))
         known = base.filter(pc.and_(is_its, base["end_offset"].is_valid()))
         if known.num_rows == 0:
-            return cls(replica, chosen, None, None, log_end)
+            return cls(replica, chosen, None, log_start, log_end)
         start = int(known["end_offset"][0].as_py())
         after = chosen.slice(int(np.searchsorted(ints(chosen["offset"]), start)))
         image = _as_records(known.filter(known["type"].is_valid()), chosen.schema)
