@@ -156,7 +156,7 @@ def test_a_version_that_would_lose_the_pre_vote_is_not_used() -> None:
     outside = Outside()
     outside.request(1, pre_vote=True)
     connection = outside.come_up()
-    assert outside.shake(connection, vote=(0, 1)) == [NoAnswer(2, 1, unsupported=True)]
+    assert outside.shake(connection, vote=(0, 1)) == [NoAnswer(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
     assert outside.heard(connection) == []
 
 
@@ -164,7 +164,7 @@ def test_an_api_without_a_common_version_is_unsupported() -> None:
     outside = Outside()
     outside.request(1)
     connection = outside.come_up()
-    assert outside.shake(connection, vote=(7, 9)) == [NoAnswer(2, 1, unsupported=True)]
+    assert outside.shake(connection, vote=(7, 9)) == [NoAnswer(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
     assert connection in outside.transport.open
 
 

@@ -61,6 +61,23 @@ def test_records_that_raft_had_to_see_are_appended_and_the_lane_fetches_on() -> 
     assert attempt(asked) == before + 1
 
 
+def test_where_the_lane_has_asked_anew_before_that_was_decided_it_gets_another_connection() -> None:
+    """Something else was decided in between, after which the lane went on. What it asked then is not answered yet, and
+    nothing may be asked behind it (lane rule 7)."""
+    asked = follower()
+    asked.lane.fetch_sent_us = asked.now_us
+    before = attempt(asked)
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=16), span(15, 18))
+    kinds = [type(each) for each in asked.effects]
+    assert kinds == [fx.CloseLane, fx.AppendSpan, fx.CommitTo, fx.ConnectLeader]
+    assert attempt(asked) == before + 1
+    asked.lane.fetch_sent_us = -1
+    asked.step(ev.LeaderConnection(3, True))
+    asked.forget()
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=19), span(18, 20))
+    assert fx.ConnectLeader not in [type(each) for each in asked.effects], "this connection is as good as any"
+
+
 def test_records_that_a_full_disk_has_no_room_for_are_asked_for_again_now_and_then() -> None:
     asked = follower()
     asked.fake_log.is_full = True

@@ -189,6 +189,16 @@ def test_a_snapshot_is_fetched_piece_by_piece_and_installed() -> None:
     assert terms.high_watermark == 10
 
 
+def test_where_the_lane_had_asked_anew_before_it_was_sent_to_one_it_gets_another_connection() -> None:
+    ready = follower()
+    ready.lane.fetch_sent_us = ready.now_us
+    asked = sent_to(ready)
+    asked.answers(3, part(0, b"abc", 3))
+    asked.forget()
+    asked.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
+    assert asked.ordered(fx.ConnectLeader) != []
+
+
 def test_without_voters_in_it_those_known_stay() -> None:
     asked = sent_to(replica(1).static_voters(1, 2, 3).follower(epoch=6, of=3))
     asked.answers(3, part(0, b"abc", 3))

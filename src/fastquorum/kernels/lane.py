@@ -178,7 +178,8 @@ class LaneState(NamedTuple):
     fetch_sent_us: Micros
     """Follower: when the Fetch in flight was sent; -1 none in flight."""
     fetch_in_flight: int
-    """Follower: the correlation id of the Fetch whose answer the lane has not been given; -1 none."""
+    """Follower: the correlation id of the Fetch whose answer the lane has not been given; -1 none. From a shell: of
+    the Fetch whose answer has not come."""
 
 
 class Send(NamedTuple):

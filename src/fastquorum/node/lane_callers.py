@@ -33,7 +33,7 @@ from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.node.producer_states import ProducerStates
-from fastquorum.node.shell import Terms
+from fastquorum.node.shell import Terms, with_answered
 from fastquorum.node.tallies import Tallied
 from fastquorum.storage.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
@@ -341,7 +341,9 @@ class LaneCallers(Tallied):
 
     def freeze(self, now_us: Micros) -> LaneState | None:
         """None while the lane is closed."""
-        return None if self._lane.mode is LaneMode.CLOSED else self._lane.freeze(now_us)
+        if self._lane.mode is LaneMode.CLOSED:
+            return None
+        return with_answered(self._lane.freeze(now_us), self._fetch_answered)
 
     def resume(self, now_us: Micros) -> None:
         if self._lane.is_frozen:

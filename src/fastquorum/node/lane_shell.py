@@ -25,7 +25,7 @@ from fastquorum.kernels.lane import (
 )
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.peers import FetchLink
-from fastquorum.node.shell import Terms, same_terms
+from fastquorum.node.shell import Terms, same_terms, with_answered
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 
 
@@ -120,7 +120,7 @@ class LaneShell(LaneCallers):
         led = self.is_leader
         self.terms = None
         state, outputs = self._lane.close(now_us)
-        if state.fetch_in_flight >= 0 and state.fetch_in_flight != self._fetch_answered:
+        if with_answered(state, self._fetch_answered).fetch_in_flight >= 0:  # which raft/ reckons with
             self._fetch_link = None
         self.perform(outputs)
         self.progress.closed(self.log.end_offset)

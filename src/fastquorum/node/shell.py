@@ -23,6 +23,11 @@ from fastquorum.types import Micros, NodeId, Offset, Uuid
 Terms = LeaderTerms | FollowerTerms
 
 
+def with_answered(state: LaneState, answered: int) -> LaneState:
+    """What a lane knows, and that the Fetch of this correlation id has been answered, which it was not told."""
+    return state._replace(fetch_in_flight=-1) if 0 <= answered == state.fetch_in_flight else state
+
+
 class Shell(Protocol):
     """See `LaneShell` for the details of each method."""
 

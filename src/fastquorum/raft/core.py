@@ -75,6 +75,9 @@ class Core:
         """The highest this replica ever knew in this life: what must never be truncated, whoever leads."""
         self.requests = InFlight(config.request_timeout_us, config.retry_backoff_us)
         self.attempt = 0
+        self.is_link_spent = False
+        """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
+        rule 7), so that the lane needs another link."""
         self.shutdown_deadline_us: Micros = -1
         self.causes: list[Cause] = []
         """Why roles ended since users last heard of who leads."""
@@ -161,6 +164,7 @@ class Core:
         """Nothing of the open terms may leave any more: ordered before whatever ends them (lane rule 3)."""
         if self.had_terms and not self._is_lane_closed:
             self._is_lane_closed = True
+            self.is_link_spent |= self.lane is not None and self.lane.fetch_in_flight >= 0
             self.emit(CloseLane())
 
     @property

@@ -183,6 +183,7 @@ class Follower(Role):
         """Order the connection and have the lane send a Fetch of its own accord: the one before, if any, is given
         up."""
         core.close_lane()
+        core.is_link_spent = False
         core.attempt += 1
         self._connect_at_us = self._fetch_at_us = -1
         self._is_connected = False
@@ -250,8 +251,13 @@ class Follower(Role):
         self._fetch_at_us = core.now_us + backoff_us
 
     def _fetch_now(self, core: Core) -> None:
+        """Go on where the log ends now. The lane may have asked anew while the answer was on its way to be decided
+        about, if something else was decided before: then that Fetch is given up with its connection."""
         core.close_lane()
-        core.attempt += 1
+        if core.is_link_spent:
+            self._connect(core)
+        else:
+            core.attempt += 1
 
     # --- what the leader says -----------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from fastquorum.node.io.native_producers import NativeProducers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.produce_answers import produce_answers
-from fastquorum.node.shell import Terms, same_terms
+from fastquorum.node.shell import Terms, same_terms, with_answered
 from fastquorum.storage.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import frames_of
@@ -181,7 +181,7 @@ class NativeShell(NativeProducers):
         self.log.take_back()
         self.collect()
         self._raise_cut_off()
-        return state
+        return with_answered(state, self._fetch_answered)
 
     def resume(self, now_us: Micros) -> None:
         if self._shell.room_wanted:
@@ -227,7 +227,7 @@ class NativeShell(NativeProducers):
         led = self.is_leader
         self.terms = None
         state = self._shell.close()
-        if state.fetch_in_flight >= 0 and state.fetch_in_flight != self._fetch_answered:
+        if with_answered(state, self._fetch_answered).fetch_in_flight >= 0:  # which raft/ reckons with
             self._fetch_link = None
         self.log.take_back()
         self.progress.closed(self.log.end_offset)
