@@ -91,6 +91,45 @@ def test_of_two_who_produce_under_one_name_the_last_that_opened_has_it(one: sync
     assert values_of(one) == [b"a", b"b", b"c"]
 
 
+def test_an_append_of_unknown_fate_is_there_once_though_its_block_was_left(one: sync.Quorum) -> None:
+    producer = one.producer(id="orders")
+    for value in (b"a", b"b"):
+        with producer, pytest.raises(AppendTimeout):
+            producer.append(value, timeout=0)
+        with producer:
+            producer.append(value)
+            assert producer.append(b"after " + value) >= 0
+    assert values_of(one) == [b"a", b"after a", b"b", b"after b"]
+
+
+def test_an_append_of_unknown_fate_is_there_once_though_the_name_was_taken_meanwhile(one: sync.Quorum) -> None:
+    producer = one.producer(id="orders")
+    with producer:
+        with pytest.raises(AppendTimeout):
+            producer.append(b"a", timeout=0)
+        one.read_barrier(WAIT_S)
+        with one.producer(id="orders"):
+            pass
+        for _ in range(2):
+            with pytest.raises(ProducerFenced):
+                producer.append(b"a")
+    with producer:
+        producer.append(b"a")
+    assert values_of(one) == [b"a"]
+
+
+def test_an_append_that_was_fenced_off_at_once_is_the_next_one_when_the_name_is_had_again(one: sync.Quorum) -> None:
+    producer, other = one.producer(id="orders"), one.producer(id="orders")
+    with producer:
+        with other:
+            other.append(b"theirs")
+        with pytest.raises(ProducerFenced):
+            producer.append(b"ours")
+    with producer:
+        producer.append(b"ours")
+    assert values_of(one) == [b"theirs", b"ours"]
+
+
 def test_the_last_that_opened_has_the_name_though_the_log_has_forgotten_it(one: sync.Quorum) -> None:
     with one.producer("p") as former:
         former.append(b"a", timeout=WAIT_S)

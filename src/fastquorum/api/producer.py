@@ -70,7 +70,9 @@ class ProducerCore(Guarded):
         self._is_open = False
         """In its block."""
         self._unsettled: Attempt | None = None
-        """Sent, and its fate not known."""
+        """Its fate is not known."""
+        self._was_sent = False
+        """That one was, before."""
 
     @property
     def next_sequence(self) -> int:
@@ -88,9 +90,13 @@ class ProducerCore(Guarded):
         if self._node.high_watermark < end_offset:
             self._node.check_open()
             return False
-        self._unsettled = None
+        self._settled()
         self._learn(state)
         return True
+
+    def _settled(self) -> None:
+        self._unsettled = None
+        self._was_sent = False
 
     def _fence(self) -> Attempt:
         """Takes the epoch after the last one in this leader's log. Raises NotLeader, Overloaded."""
@@ -107,8 +113,11 @@ class ProducerCore(Guarded):
         return Attempt((), stamp_of(batch), batch)
 
     def _learn(self, state: ProducerState | None) -> None:
-        """What the name has in the log. If it was taken from this producer, its next append will hear so."""
+        """What the name has in the log. If it was taken from this producer, its next append will hear so. An append of
+        unknown fate is this epoch's from now on, in its former place: it is there already, or it may still come."""
         self._next_sequence = state.next_sequence if state is not None else 0
+        if self._unsettled is not None:
+            self._unsettled = self._attempt(self._unsettled.values, self._unsettled.stamp.first_sequence)
 
     def _state(self) -> ProducerState | None:
         """Raises NotLeader, Overloaded."""
@@ -153,12 +162,14 @@ class ProducerCore(Guarded):
     @contextmanager
     def _sending(self, attempt: Attempt) -> Iterator[None]:
         """Inside it is sent, and waited for. It is committed if nothing is raised; refused for good by UsageError."""
+        was_sent, self._was_sent = self._was_sent, True
         try:
             yield
-        except UsageError:
-            self._unsettled = None
+        except UsageError as error:
+            if not (was_sent and isinstance(error, ProducerFenced)):  # else it may be there since it was sent before
+                self._settled()
             raise
-        self._unsettled = None
+        self._settled()
         end = sequence_after(attempt.stamp.last_sequence, 1)
         if sequence_after(end, -self._next_sequence) < SEQUENCES // 2:  # not one of long ago, said again
             self._next_sequence = end
