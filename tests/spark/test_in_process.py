@@ -201,6 +201,11 @@ def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="name a directory"):
         append_history(str(tmp_path / "file"), "audit replicas", audits)
+    node = shutil.copytree(REPLICAS[0], tmp_path / "n1")
+    for place in (node, node / "audits"):
+        assert main(["audit", "replicas", *REPLICAS, "--append", str(place)]) == 2
+        assert "n1 is a node's data directory; name another directory" in capsys.readouterr().err
+    assert not (node / "audits").exists()
     # Refused before anything is read, whichever way it is run.
     for words in (["report", "timeline"], ["spark", "timeline"]):
         assert main([*words, *REPLICAS, "--append", str(tmp_path / "audits")]) == 2

@@ -122,6 +122,8 @@ class Transfer:
 
     def __init__(self, node: RunningNode, node_id: NodeId) -> None:
         node.check_open()
+        if isinstance(node_id, bool) or not isinstance(node_id, int):
+            raise UsageError(f"{node_id!r} is not a node id", "give a voter's, a whole number")
         before = node.leadership
         if not before.is_self or not node.is_leader:
             raise node.not_leader()

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fastquorum.errors import UsageError
+from fastquorum.storage.names import META_PROPERTIES
 
 TIME_COLUMN: Final = "audited_at"
 _SUFFIX: Final = ".parquet"
@@ -48,7 +49,11 @@ def append_history(directory: str, command: str, tables: Any, now: datetime | No
 
 
 def check_history(directory: str, command: str) -> None:
-    """UsageError if the runs that are there are said to be of another command; or if what is there cannot be read."""
+    """UsageError if the runs that are there are said to be of another command, what is there cannot be read, or it is a
+    node's."""
+    for place in (directory, os.path.dirname(os.path.abspath(directory))):
+        if os.path.lexists(os.path.join(place, META_PROPERTIES)):
+            raise UsageError(f"{place} is a node's data directory", "name another directory for the history")
     _check_command(directory, _schemas_of(directory), command)
 
 
