@@ -1,9 +1,8 @@
 """What `join` takes, for both twins: declared once, checked by the type checker as well as at run time. Pure."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypedDict
+from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, Required, TypedDict, runtime_checkable
 
 from fastquorum.addresses import PORT_MAX, AddressError, check_reachable
 from fastquorum.broker.settings import MemberConfig, MemberSettings
@@ -22,6 +21,13 @@ _REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
 _PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir", "ready", "kernels")
 
 
+@runtime_checkable
+class PathLike(Protocol):
+    """As os.PathLike[str]."""
+
+    def __fspath__(self) -> str: ...
+
+
 _Check = tuple[Callable[[Any], bool], str]
 
 
@@ -38,8 +44,12 @@ def _or_none(check: _Check) -> _Check:
 
 
 def _is_path(value: Any) -> bool:
-    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    text = _text_of(value) if isinstance(value, str | PathLike) else None
     return isinstance(text, str) and text.strip() != "" and "\0" not in text
+
+
+def _text_of(path: "str | PathLike") -> str:
+    return path if isinstance(path, str) else path.__fspath__()
 
 
 def _are(kinds: tuple[type, ...]) -> Callable[[Any], bool]:
@@ -96,7 +106,7 @@ class JoinOptions(TypedDict, total=False):
     """Empty text is none."""
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
     """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
-    metadata_dir: NotRequired[str | os.PathLike[str] | None]
+    metadata_dir: NotRequired[str | PathLike | None]
     """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
@@ -153,7 +163,7 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
     if config.control_requests and options.get("metadata_dir") is not None:
         raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
     is_ready, kernels, place = options.get("ready", True), options.get("kernels", "native"), options.get("metadata_dir")
-    return Joining(settings, config, is_ready, kernels, None if place is None else os.fspath(place))
+    return Joining(settings, config, is_ready, kernels, None if place is None else _text_of(place))
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
