@@ -86,8 +86,9 @@ class Log:
                     )
 
     def verify(self) -> Verification:
-        """Check every byte that can be checked. Damage is reported in the result, not raised."""
-        return self._offline.verify()
+        """Check every byte that can be checked, and whether a node would start with the quorum state. Damage is
+        reported in the result, not raised."""
+        return self._offline.verify_directory()
 
     def image(self, at: Offset | None = None) -> Image:
         """What the metadata records below offset `at` come to: brokers, topics, configurations. None: all there are.

@@ -20,6 +20,7 @@ from fastquorum.pages import report_of
 from fastquorum.spark.history import append_history
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.local_reads import in_order
+from fastquorum.spark.logs import Fault
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread
@@ -151,10 +152,11 @@ def test_what_a_crash_or_an_election_leaves_is_a_note_with_what_to_do(
     assert main(["audit", "replicas", str(tmp_path)]) == 0
     assert "\nstale tail: its node cuts that off" in capsys.readouterr().out
     assert main(["audit", "invariants", str(tmp_path), "--format", "json"]) == 0
-    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    note, other = json.loads(capsys.readouterr().out)["notes"]
     assert (note["kind"], note["offset"], note["remedy"][:26]) == ("torn-end", 7, "its node cuts that off whe")
+    assert (other["says"], other["node_ids"]) == ("there is no quorum state", [1, 2, 3])
     assert main(["audit", "invariants", str(tmp_path)]) == 0
-    assert "every promise is kept; 1 note\n" in capsys.readouterr().out
+    assert "every promise is kept; 2 notes\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -274,9 +276,10 @@ def test_a_report_is_printed_whatever_happens_to_its_files(
     pages.mkdir()
     find = spark_output.check_in
 
-    def check_in(*paths: str | None) -> None:
-        find(*paths)
+    def check_in(master: str | None, *paths: str) -> list[Fault]:
+        found = find(master, *paths)
         pages.rmdir()
+        return found
 
     monkeypatch.setattr(spark_output, "check_in", check_in)
     files = ("--html", str(pages / "page.html"), "--append", str(tmp_path / "kept"))
@@ -313,3 +316,51 @@ def test_no_more_tasks_are_begun_than_there_are_threads() -> None:
     assert next(found) == 0
     assert max(begun) <= 3
     assert list(found) == list(range(1, 100))
+
+
+# --- directories without a log ----------------------------------------------------------------------------------------
+
+AUDITS = [("audit", "replicas"), ("audit", "invariants")]
+OF_ONE_EACH = [
+    ("report", "timeline"),
+    ("report", "placement"),
+    ("report", "anomalies"),
+    ("report", "image-diff", "--from", "0"),
+]
+
+
+@pytest.fixture
+def without_log(tmp_path: Path) -> Path:
+    """Three voters' directories, of which one has lost its log."""
+    for each in REPLICAS:
+        shutil.copytree(each, tmp_path / Path(each).name)
+    shutil.rmtree(tmp_path / "c3" / LOG_DIRECTORY)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [*AUDITS, *OF_ONE_EACH])
+def test_a_nodes_directory_whose_log_is_gone_is_named_and_the_exit_code_says_it(
+    words: tuple[str, ...], without_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (without_log / "notes").mkdir()
+    named = [str(without_log / each) for each in ("c1", "c2", "c3")]
+    for paths in (named, [",".join(named)], [str(without_log)], [f"{without_log}/*"]):
+        assert main([*words, *paths]) == 1
+        told = capsys.readouterr()
+        gone = f"{without_log}/c3/{LOG_DIRECTORY}: is not there"
+        assert gone in (told.out if words in AUDITS else told.err), paths
+        assert main([*words, *paths, "--format", "json"]) == 1
+        told = capsys.readouterr()
+        assert gone in json.dumps(json.loads(told.out)), paths
+
+
+@pytest.mark.parametrize("words", [*AUDITS, *OF_ONE_EACH])
+def test_a_named_directory_that_holds_no_log_is_refused(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for paths in ([*REPLICAS, str(empty)], [",".join([str(empty), *REPLICAS])]):
+        assert main([*words, *paths]) == 2
+        told = capsys.readouterr()
+        assert (told.out, f"there is no log at {empty};" in told.err) == ("", True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,32 @@ def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Pat
     assert changed[0] == changed[1]
     assert changed[0]["clusters"][0]["total"] > 0
     assert "(2, 3) have no directory here" in changed[0]["clusters"][0]["unproven"][0]
+
+
+def test_spark_judges_directories_that_have_lost_something_as_one_process_does(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """The log itself; all that was in it but the epochs; nothing, and bytes lie behind what is committed."""
+    for name in ("gone", "emptied", "torn"):
+        shutil.copytree(CLUSTER, tmp_path / name, ignore=shutil.ignore_patterns("dump-*", "shell-*"))
+    shutil.rmtree(tmp_path / "gone" / "c3" / LOG_DIRECTORY)
+    emptied = tmp_path / "emptied" / "c3" / LOG_DIRECTORY
+    for each in (*emptied.glob("*.log"), *emptied.glob("*.checkpoint")):
+        each.unlink()
+    with (tmp_path / "torn" / "c1" / LOG_DIRECTORY / segment_name(0)).open("ab") as file:
+        file.write(bytes(range(1, 200)))
+    here, there = LocalEngine(2), SparkEngine(spark)
+    for name, verdicts in (
+        ("gone", ["same", "uncommitted tail", "undecided"]),
+        ("emptied", ["same", "undecided", "divergent"]),
+        ("torn", ["torn end", "uncommitted tail", "same"]),
+    ):
+        path = ",".join(str(tmp_path / name / each) for each in ("c1", "c2", "c3"))
+        found = here.audit_replicas(path)
+        assert found["verdict"].to_pylist() == verdicts
+        assert found == there.audit_replicas(path).sort_by("directory")
+        told = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
+        assert told[0] == told[1]
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:

@@ -17,8 +17,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Check batches, checksums, offsets, epochs, checkpoints and indexes of a data or log directory, ours or Apache "
-        "Kafka's. Changes nothing.\nExits 0 if nothing is damaged (a torn tail is not damage: the next start cuts it "
-        "off), 4 if something is; of several directories the highest.",
+        "Kafka's; and of a data directory the file of epoch and vote, quorum-state.mdb or Kafka's quorum-state: a node "
+        "that has records does not start without it. Changes nothing.\nExits 0 if nothing is damaged or missing (a "
+        "torn tail is not damage: the next start cuts it off), 4 if something is; of several directories the highest.",
         "fastquorum log verify n1",
         "fastquorum log verify backup/*",
     )
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _verify(path: str, kernels: Kernels, how: str) -> int:
     with working(f"reading {path}"):
-        seen = open_offline(path, kernels).verify()
+        seen = open_offline(path, kernels).verify_directory()
     said = {
         "path": path,
         "sound": seen.is_sound,

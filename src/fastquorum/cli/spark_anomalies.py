@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "shrink over and over, records of a type that suddenly become many, snapshots that did not come. The log is "
         "its own measure: something must happen so often within a window as restarts do not explain, and more often "
         "than chance brings at the rate of the rest. Each finding says its numbers. "
-        "\nExits 1 if something is unusual, or a cluster could not be looked at.",
+        "\nExits 1 if something is unusual, or a cluster or a directory could not be looked at.",
         "fastquorum spark anomalies '/backup/*' --window-minutes 10 --sensitivity high",
     )
     parser.add_argument(
@@ -38,14 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
-    spark_output.check_in(arguments.master, path)
+    left_out = spark_output.left_out(arguments.master, path)
     with spark_output.engine_of(arguments, "looking for what is unusual") as engine:
         found = engine.anomalies(path, arguments.window_minutes, arguments.sensitivity)
     from fastquorum.spark.pipelines.anomalies import as_report
 
-    report = as_report(found)
+    report = {**as_report(found), "left_out": left_out}
     spark_output.hand_out(arguments, report, found, page_of, show)
-    return verdict(report)
+    return 1 if left_out else verdict(report)
 
 
 def verdict(report: dict[str, Any]) -> int:

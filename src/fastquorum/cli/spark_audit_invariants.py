@@ -47,7 +47,8 @@ def show(report: dict[str, Any]) -> None:
     """For people."""
     shown: dict[str, int] = {}
     rows = []
-    for row in [*report["violations"], *report["notes"]]:
+    found = [*report["violations"], *report["notes"]]
+    for row in found:
         shown[row["kind"]] = shown.get(row["kind"], 0) + 1
         if shown[row["kind"]] <= SHOWN_MAX:
             rows.append(_row(row))
@@ -60,7 +61,7 @@ def show(report: dict[str, Any]) -> None:
     for each in report.get("empty_clusters", ()):
         print(f"of cluster {each or '-'} nothing could be looked at: all its logs are empty")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
-    for kind, remedy in {row["kind"]: row["remedy"] for row in report["notes"]}.items():
+    for kind, remedy in dict.fromkeys((row["kind"], row["remedy"]) for row in found if row["remedy"] is not None):
         print(f"{kind}: {remedy}")
     count = len(report["notes"])
     notes = f"; {count} note{'s' if count > 1 else ''}" if count else ""

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "quotas and all else that an image holds. What came and went in between leaves no trace.\n--with compares two "
         "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
         "told that no two have in common, as ids, epochs and directories, unless --all.\n"
-        f"{spark_output.BY_WHICH} Exits 1 if anything could not be compared.",
+        f"{spark_output.BY_WHICH} Exits 1 if anything could not be compared, or read.",
         "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
         "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
     )
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
     spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
-    spark_output.check_in(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
+    left_out = spark_output.left_out(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
     with spark_output.engine_of(arguments) as engine:
         if arguments.other is None:
             rows = engine.image_diff(path, arguments.start, arguments.end)
@@ -51,18 +51,21 @@ def run(arguments: argparse.Namespace) -> int:
             rows = engine.image_diff_between(path, arguments.other, arguments.end, everything=everything)
     from fastquorum.spark.pipelines.image_diff import as_report
 
+    def report_of(changes_max: int | None = None) -> dict[str, Any]:
+        return {**as_report(rows, changes_max=changes_max), "left_out": left_out}
+
     outputs = Outputs()
-    spark_output.hand_out_files(arguments, outputs, lambda: as_report(rows), lambda: rows)
+    spark_output.hand_out_files(arguments, outputs, report_of, lambda: rows)
     if arguments.html:
-        told = partial(as_report, rows, changes_max=pages.CHANGES_MAX)
+        told = partial(report_of, changes_max=pages.CHANGES_MAX)
         outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
-    report = as_report(rows, changes_max=None if arguments.format == "json" else _SHOWN)
+    report = report_of(changes_max=None if arguments.format == "json" else _SHOWN)
     if arguments.format == "json":
         print_json(report)
     else:
         show(report)
     outputs.check_complete()
-    return 1 if any(cluster["errors"] for cluster in report["clusters"]) else 0
+    return 1 if left_out or any(cluster["errors"] for cluster in report["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:

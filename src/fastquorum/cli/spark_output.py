@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli.arguments import add_format, explain, positive
-from fastquorum.cli.output import print_json, working
+from fastquorum.cli.output import print_json, tell, working
 from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.cli.questions import IN_ONE_PROCESS
 from fastquorum.errors import UsageError
@@ -20,6 +20,7 @@ from fastquorum.types import is_text
 
 if TYPE_CHECKING:
     from fastquorum.spark.engines import Engine
+    from fastquorum.spark.logs import Fault
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
@@ -29,7 +30,8 @@ _STARTS: Final = "Spark starts, which takes some seconds; then it is"
 """In front of what is done with it."""
 BY_WHICH: Final = (
     "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
-    "those that the others share, which is said, as they may not be committed."
+    "those that the others share, which is said, as they may not be committed. A directory that cannot be looked at, "
+    "as its log is gone, is named on stderr and in the report, and the exit code is 1."
 )
 
 
@@ -148,15 +150,24 @@ def check_text(option: str, path: str) -> None:
         raise UsageError(f"{option} {path!r} is not UTF-8", "name another place")
 
 
-def check_in(master: str | None, *paths: str) -> None:
-    """The error that a read of no logs would bring once Spark is up. A Spark Connect server reads its own files."""
+def check_in(master: str | None, *paths: str) -> "list[Fault]":
+    """Raise the error that a read of no logs would bring once Spark is up. Return the directories that cannot be looked
+    at. A Spark Connect server reads its own files."""
     check_arrow()
     if master is not None and master.startswith(_ELSEWHERE):
-        return
+        return []
     from fastquorum.spark.logs import find
 
-    for path in paths:
-        find(path)
+    return [fault for path in paths for fault in find(path).faults]
+
+
+def left_out(master: str | None, *paths: str) -> list[dict[str, Any]]:
+    """Check as `check_in` does for a report that reads one directory of each cluster. Return each directory that cannot
+    be looked at, and why, and name it on stderr, whatever stdout has."""
+    found = [{"directory": each.directory, "why": str(each.error)} for each in check_in(master, *paths)]
+    for each in found:
+        tell(f"{each['directory']} is left out: {each['why']}")
+    return found
 
 
 def hand_out(

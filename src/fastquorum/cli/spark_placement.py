@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
         f"{spark_output.BY_WHICH} --out DIR has a directory for each of "
-        "brokers, losses, moves and summary.\nExits 1 if a cluster, or a part of it, could not be read.",
+        "brokers, losses, moves and summary.\nExits 1 if a cluster, a directory or a part of one could not be read.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
@@ -62,22 +62,26 @@ def _part(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments, reassignment_json=arguments.reassignment_json)
     path = spark_output.path_of(arguments)
-    spark_output.check_in(arguments.master, path)
+    left_out = spark_output.left_out(arguments.master, path)
     with spark_output.engine_of(arguments) as engine:
         from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = engine.placements(path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at)
     found = PACKING.unpacked(packed)
+
+    def report(**most: int) -> dict[str, Any]:
+        return {**as_report(found, **most), "left_out": left_out}
+
     outputs = Outputs()
-    spark_output.hand_out_files(arguments, outputs, lambda: as_report(found), lambda: PACKING.tables(found))
+    spark_output.hand_out_files(arguments, outputs, report, lambda: PACKING.tables(found))
     if arguments.html:
-        told = partial(as_report, found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
+        told = partial(report, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
         outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
     if arguments.format == "json":
-        print_json(as_report(found))
+        print_json(report())
     else:
-        show(as_report(found, moves_max=_SHOWN, losses_max=_SHOWN))
+        show(report(moves_max=_SHOWN, losses_max=_SHOWN))
     if arguments.reassignment_json:
         # The last: what is refused here has cost nobody the report.
         _write_moves(arguments.reassignment_json, found)
@@ -85,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.spark.pipelines.choosing import could_look
 
     summaries = [told.summary for _, told in found]
-    return 0 if could_look(summaries) and not any(each.get("errors") for each in summaries) else 1
+    is_whole = could_look(summaries) and not left_out
+    return 0 if is_whole and not any(each.get("errors") for each in summaries) else 1
 
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:

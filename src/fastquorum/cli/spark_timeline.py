@@ -15,7 +15,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "quorum, brokers that were fenced and came back; for how long partitions were offline, under-replicated, or "
         "under their least ISR. --out DIR has a directory for each of events, partitions, brokers and summary.\n"
         f"{spark_output.BY_WHICH}\n"
-        "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history.",
+        "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history; and if a "
+        "directory could not be read.",
         "fastquorum spark timeline /var/lib/controllers --out timeline.json",
     )
 
@@ -23,16 +24,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
-    spark_output.check_in(arguments.master, path)
+    left_out = spark_output.left_out(arguments.master, path)
     with spark_output.engine_of(arguments) as engine:
         packed = engine.timelines(path)
     from fastquorum.spark.pipelines.choosing import could_look
     from fastquorum.spark.pipelines.timeline import PACKING, as_report
 
     found = PACKING.unpacked(packed)
-    report = as_report(found)
+    report = {**as_report(found), "left_out": left_out}
     spark_output.hand_out(arguments, report, PACKING.tables(found), page_of, show)
-    return 0 if could_look(report["clusters"]) else 1
+    return 0 if could_look(report["clusters"]) and not left_out else 1
 
 
 def show(report: dict[str, Any]) -> None:

@@ -302,7 +302,7 @@ _VOTERS: Final = TABLES["voters"].schema.empty_table().select(list(VOTER_COLUMNS
 
 def _known_epoch(logs: Sequence[FoundLog]) -> Epoch:
     """The latest that any of the nodes has saved; -1: none says it."""
-    options = parse_options({"path": logs[0].directory, "table": "quorum_state"}, TABLES)
+    options = parse_options({"path": logs[0].directory, "table": "quorum_state", "mode": "quarantine"}, TABLES)
     said = TABLES["quorum_state"].read(Task(logs=tuple(logs)), options, ("epoch",))
     return max((epoch for batch in said for epoch in batch["epoch"].to_pylist() if epoch is not None), default=-1)
 

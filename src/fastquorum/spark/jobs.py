@@ -50,8 +50,13 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     base = table(spark, path, "base", invariants.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
         invariants.base_facts, said
     )
-    records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode, types=types)
-    facts = records.mapInArrow(invariants.record_facts, said).unionAll(base)
+    records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode)  # of all types: can it be read?
+    replay = table(spark, path, "replay", invariants.REPLAY_COLUMNS, mode=mode)
+    facts = (
+        records.mapInArrow(invariants.record_facts, said)
+        .unionAll(base)
+        .unionAll(replay.mapInArrow(invariants.replay_facts, said))
+    )
     snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
     found = (
         batches.groupBy("directory")

@@ -1,7 +1,9 @@
 """Which logs a path means, and what each of them is made of: found once, on the driver.
 
 A path names a data directory, ours or Kafka's, a log directory, or a directory with any number of them below it; a glob
-or several paths with commas between name all that fit. Source of the names: `storage.names`.
+or several paths with commas between name all that fit. A path that holds no log is refused, however many others are
+named; what a glob fits, or what lies below a path, may be something else, and is passed over. A node's directory whose
+log is gone is a fault wherever it is found. Source of the names: `storage.names`.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -18,6 +20,8 @@ DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
 _GLOB: Final = frozenset("*?[")
 _NAME_ONE: Final = "name a data directory, a log directory, a directory with such below it, or a glob"
+_BROKERS_FILE: Final = "recovery-point-offset-checkpoint"
+"""Kafka's brokers have one in each of their directories, of which one holds the metadata log."""
 
 
 class Segment(NamedTuple):
@@ -101,18 +105,21 @@ def check_names(paths: Iterable[str]) -> None:
 
 
 def find(path: str) -> Found:
-    """Every log that `path` means, and what among them cannot be read. UsageError if it means none; DirectoryError if
-    a path itself cannot be read."""
+    """Every log that `path` means, and what among them cannot be read. UsageError if it, or one of several paths in
+    it, means none; DirectoryError if a path itself cannot be read."""
     found: dict[str, FoundLog | Fault] = {}
     """By where each really is: it may be meant twice, by other names."""
     for part in _parts(path):
         store = store_of(part)
-        roots = store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]
-        for root in roots:
-            for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1):
-                place = _place(store, each)
-                if place not in found or store.real(each.directory) == each.directory:
-                    found[place] = each
+        is_glob = bool(_GLOB & set(part))
+        roots = store.expand(part) if is_glob else [part.rstrip("/") or "/"]
+        there = [each for root in roots for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1)]
+        if not there and not is_glob:
+            raise UsageError(f"there is no log at {part}", _NAME_ONE)
+        for each in there:
+            place = _place(store, each)
+            if place not in found or store.real(each.directory) == each.directory:
+                found[place] = each
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
     check_names(each.directory for each in found.values())
@@ -150,6 +157,7 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
     try:
         entries = store.entries(root)
         found = _at(store, root, entries)
+        gone = _without_log(store, root, entries, is_named=is_named) if found is None else None
     except DirectoryError as error:
         if is_named and error.path == root:
             raise as_named(error, _NAME_ONE) from error
@@ -158,6 +166,8 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
         if unseen is not None or not is_passed_over:
             yield _fault(root, unseen or error)
         return
+    if gone is not None:
+        yield gone
     if found is not None:
         yield found
     elif depth > 0:
@@ -176,20 +186,23 @@ def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | Non
     if inner is not None and inner.is_directory:
         return _log(store, root, inner.path, entries, store.entries(inner.path))
     if not any(names.parse_segment(each.name) is not None for each in entries):
-        return _without_log(store, root, entries)
+        return None
     around, _, name = root.rpartition("/")
     if name == names.LOG_DIRECTORY and around:  # what it is, the data directory around it knows
         return _log(store, around, root, store.entries(around), entries)
     return _log(store, root, root, (), entries)
 
 
-def _without_log(store: Store, root: str, entries: list[Entry]) -> Fault | None:
-    """A directory that we formatted has a log's directory from then on: it was lost. (Kafka's brokers have none.)"""
-    if not {names.META_PROPERTIES, names.OWN_PROPERTIES} <= {each.name for each in entries}:
+def _without_log(store: Store, root: str, entries: list[Entry], *, is_named: bool) -> Fault | None:
+    """A node's directory whose log is gone, or was never there. One of several that a broker of Kafka's has is nobody's
+    loss, unless somebody named it."""
+    there = {each.name for each in entries}
+    is_brokers = _BROKERS_FILE in there and not is_named
+    if names.META_PROPERTIES not in there or is_brokers:
         return None
     gone = f"{root}/{names.LOG_DIRECTORY}"
     found = _log(store, root, gone, entries, [])
-    hint = "restore it, or remove what is left of the data directory"
+    hint = "restore it, or leave the directory out if its node never ran"
     return found if isinstance(found, Fault) else _fault(root, DirectoryError("is not there", hint, gone), found)
 
 

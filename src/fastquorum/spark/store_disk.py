@@ -7,6 +7,7 @@ from fastquorum.kernels import SegmentFile, load
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.stores import Store, store_of
 from fastquorum.storage import names
+from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.mark import Mark, read_mark
 from fastquorum.storage.ports import Disk
 
@@ -75,6 +76,18 @@ def durable_mark_of(log: FoundLog) -> Mark | None:
         return read_mark(disk, load("native"), inside)
     except FastQuorumError:
         return None  # table `files` says what is wrong with it
+
+
+def epochs_of(log: FoundLog) -> list[tuple[int, int]]:
+    """What `leader-epoch-checkpoint` says beside a log by now: epochs, each with its first offset. None are there if
+    the file was not when the log was found, or cannot be read."""
+    if log.entry(names.EPOCH_CHECKPOINT) is None:
+        return []
+    disk, inside = disk_of(log)
+    try:
+        return parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)))
+    except FastQuorumError:
+        return []  # tables `epochs` and `files` say what is wrong with it
 
 
 def file_of(path: str) -> SegmentFile:

@@ -21,6 +21,7 @@ from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.verifying import Severity, Verification, verify_log
+from fastquorum.storage.verifying_state import check_quorum_state
 from fastquorum.types import Offset, OffsetAndEpoch
 
 _LOOK_BYTES: Final = 1 << 20
@@ -116,8 +117,14 @@ class OfflineLog:
                     yield batch
 
     def verify(self) -> Verification:
-        """Check every byte of the directory that can be checked. Damage is reported, not raised; StorageFailed is."""
+        """Check every byte of the log that can be checked. Damage is reported, not raised; StorageFailed is."""
         return verify_log(self._disk, self._kernels, self._directory, self.path)
+
+    def verify_directory(self) -> Verification:
+        """The same, and of the quorum state whether a node would start with it."""
+        seen = self.verify()
+        seen.findings += check_quorum_state(self._disk, self._kernels, self._directory, seen)
+        return seen
 
     def torn_tail(self) -> TornTail | None:
         """As recovery judges every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""

@@ -5,10 +5,12 @@ from typing import Any
 
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Attribute, Record, load
+from fastquorum.raft.election import ElectionState
 from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
-from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
-from fastquorum.types import OffsetAndEpoch, Uuid
+from fastquorum.storage.kafka_state import encode_kafka_state
+from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, checkpoint_name, segment_name
+from fastquorum.types import OffsetAndEpoch, Uuid, VoterSet
 from fastquorum.wire.broker_records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -23,6 +25,8 @@ from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
 
 KERNELS = load("native")
 LEVEL = 30
+_EPOCH_LAST = 99
+"""At least that of any of these logs."""
 _VERSIONS = {PartitionRecord: 2, PartitionChangeRecord: 2, RegisterBrokerRecord: 4, BrokerRegistrationChangeRecord: 3}
 
 
@@ -95,10 +99,14 @@ class Log:
         return self
 
     def write(self, root: Path, *, roll_at: tuple[int, ...] = (), begin: int = 0, without: int | None = None) -> Path:
-        """A data directory with segments from these offsets on, all from `begin`; one of them may be missing."""
+        """A data directory with segments from these offsets on, all from `begin`; one of them may be missing. Its
+        node knows its epoch, and voted for nobody."""
         log = root / LOG_DIRECTORY
         log.mkdir(parents=True)
-        (root / "meta.properties").write_text(f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node_id}\n")
+        whose = f"cluster.id={self.cluster_id}\nnode.id={self.node_id}\ndirectory.id={uuid(self.node_id)}\n"
+        (root / "meta.properties").write_text(f"version=1\n{whose}")
+        state = encode_kafka_state(ElectionState(_EPOCH_LAST), kraft_version=1, voters=VoterSet(()))
+        (root / KAFKA_STATE).write_bytes(state)
         bases = sorted({begin, *roll_at})
         for at, base in enumerate(bases):
             end = bases[at + 1] if at + 1 < len(bases) else self.next_offset

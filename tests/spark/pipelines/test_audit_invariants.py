@@ -1,16 +1,22 @@
 """Which promises a metadata log breaks, and that Kafka's own logs break none."""
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fastquorum import sim
-from fastquorum.kernels import load
+from fastquorum.cli.main import main
+from fastquorum.errors import CorruptionError, ImageFailed
+from fastquorum.kernels import Attribute, Record, load
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.prng import Prng
@@ -26,18 +32,25 @@ from fastquorum.spark.pipelines.invariants import (
     base_facts_of,
     facts_of,
     merged,
+    record_facts,
 )
-from fastquorum.spark.pipelines.invariants.findings import Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import NOTHING, Whose, table_of
 from fastquorum.spark.scan import read_table
-from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.storage.images import fold_log
+from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, segment_name
+from fastquorum.wire.access_records import RemoveAccessControlEntryRecord
 from fastquorum.wire.cluster_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from fastquorum.wire.topic_records import TopicRecord
+from fastquorum.wire.control_records import ControlRecordType, control_key
+from fastquorum.wire.topic_records import ClearElrRecord, TopicRecord
 from tests.spark.damage import change as overwrite
+from tests.spark.damage import change_record, flip, make_log
 
 from .invariant_logs import KERNELS, TOPIC, Log, change, change_of, gone, noop, partition, registration, removal, uuid
 from .invariant_model import broken_logs, judged
@@ -405,8 +418,209 @@ def test_a_torn_end_breaks_nothing(tmp_path: Path) -> None:
 )
 def test_a_record_that_does_not_fit(tmp_path: Path, message: Any, says: str) -> None:
     row = only(Log().begun().add(message, folds=False).write(tmp_path / "n1"))
-    assert (row["kind"], row["offset"]) == ("not-replayable", 10)
+    assert (row["kind"], row["offset"], row["epoch"]) == ("not-replayable", 10, 1)
     assert says.split(":")[-1] in row["says"]
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (change_of(2, 4, fenced=-9), "fenced is -9, not -1, 0 or 1"),
+        (change(replicas=[1, 2, 3], directories=[uuid(1)]), "1 directories for 3 replicas"),
+        (change(leader_recovery_state=7), "7 is not a valid Recovery"),
+        (TopicRecord(name="t", topic_id=uuid(2)), "topic t exists"),
+        (ClearElrRecord(topic_name="nowhere"), "there is no topic nowhere"),
+        (RemoveAccessControlEntryRecord(id=uuid(3)), "there is no access control entry"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_record_that_breaks_no_promise_here_and_that_no_node_can_replay(
+    tmp_path: Path, message: Any, says: str
+) -> None:
+    row = only(Log().begun().add(noop(), message, folds=False).add(noop()).write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["epoch"]) == ("not-replayable", 11, 1)
+    assert says in row["says"]
+    assert row["timestamp"].timestamp() == 1010.0
+
+
+# --- records that cannot be read --------------------------------------------------------------------------------------
+
+
+def of_frame(value: bytes) -> bytes:
+    return b"\x03" + value[1:]
+
+
+def of_type(value: bytes) -> bytes:
+    return value[:1] + b"\x54" + value[2:]
+
+
+def of_version(value: bytes) -> bytes:
+    return value[:2] + b"\x63" + value[3:]
+
+
+def cut_short(value: bytes) -> bytes:
+    return value[:-1]
+
+
+UNREAD = [
+    (of_frame, "the record cannot be read: it is malformed"),
+    (of_type, "the record cannot be read: type 84 is unknown here"),
+    (of_version, "the record cannot be read: version 99 of .* is unknown here"),
+    (cut_short, "the record cannot be read: it is malformed"),
+]
+
+
+@pytest.mark.parametrize(("how", "says"), UNREAD, ids=lambda each: getattr(each, "__name__", ""))
+def test_whichever_record_cannot_be_read_is_told_with_its_offset_and_epoch(
+    tmp_path: Path, how: Callable[[bytes], bytes], says: str
+) -> None:
+    """First and last of a batch, alone and among others, in transactions that end and that are aborted, in each of two
+    epochs, before the last snapshot and behind it."""
+    log = Log().begun().add(noop(), noop(), change(isr=[1, 2])).add(BeginTransactionRecord(name="x"))
+    log.add(FeatureLevelRecord(name="group.version", feature_level=1), noop()).add(EndTransactionRecord()).snapshot()
+    log.leads(2, 2).add(noop(), change(isr=[1])).add(BeginTransactionRecord(name="y"), noop())
+    log.add(AbortTransactionRecord(reason="z")).add(noop()).add(noop(), change(isr=[1, 2]), noop())
+    root = log.write(tmp_path / "n1", roll_at=(10,))
+    offsets = [row["offset"] for row in read_table(str(root), "records").to_pylist() if not row["is_control"]]
+    assert len(offsets) == log.next_offset - 2
+    for offset in offsets:
+        path = root / LOG_DIRECTORY / segment_name(0 if offset < 10 else 10)
+        whole = path.read_bytes()
+        batch = change_record(path, offset, how)
+        (row,) = (each for each in found(root) if each["is_violation"])
+        assert (row["kind"], row["offset"], row["epoch"]) == ("not-replayable", offset, batch.leader_epoch)
+        assert re.fullmatch(says, row["says"])
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("offset", [3, 50, 977, 1205, 1775, 3709, 3710, 3719, 3721, 3800, 3829, 3833, 3835])
+@pytest.mark.parametrize("how", [of_frame, of_type])
+def test_a_record_of_a_real_log_that_cannot_be_read(tmp_path: Path, offset: int, how: Callable[[bytes], bytes]) -> None:
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    batch = change_record(root / LOG_DIRECTORY / segment_name(0), offset, how)
+    row, *others = found(root)
+    assert (row["kind"], row["offset"], row["epoch"]) == ("not-replayable", offset, batch.leader_epoch)
+    assert {each["kind"] for each in others} <= {"unchecked"}  # the snapshots behind it
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 3835), st.integers(61, 400), st.sampled_from([1 << bit for bit in range(8)]))
+def test_whatever_a_node_cannot_replay_is_found(offset: int, at: int, bits: int) -> None:
+    """A bit of any record of a real log, whose batch has a good checksum nevertheless."""
+    with TemporaryDirectory() as place:
+        root = Path(shutil.copytree(CLUSTER / "c1", Path(place) / "c1"))
+        for snapshot in (root / LOG_DIRECTORY).glob("*.checkpoint"):
+            snapshot.unlink()
+        path = root / LOG_DIRECTORY / segment_name(0)
+        headers = KERNELS.batch_headers(path.read_bytes())
+        batch = next(each for each in headers if each.base_offset <= offset <= each.last_offset)
+        flip(path, offset, 61 + (at - 61) % (batch.size_bytes - 61), bits)
+        stopped_at = set()
+        try:
+            fold_log(open_offline(str(root), KERNELS), KERNELS)
+        except ImageFailed as error:
+            stopped_at = {error.offset}
+        except CorruptionError:
+            stopped_at = {batch.base_offset}
+        assert stopped_at <= {row["offset"] for row in found(root) if row["kind"] == Kind.NOT_REPLAYABLE}
+
+
+def test_the_records_of_a_batch_that_has_a_good_checksum_and_does_not_parse(tmp_path: Path) -> None:
+    root = Log().begun().add(noop(), noop()).add(noop()).write(tmp_path / "n1")
+    flip(root / LOG_DIRECTORY / segment_name(0), 10, 61, 0x40)
+    row = only(root)
+    assert (row["kind"], row["offset"]) == ("not-replayable", 10)
+    assert row["says"].startswith("the records of the batch cannot be read: ")
+
+
+@pytest.mark.parametrize("begin", [0, 10])
+def test_a_snapshot_that_holds_a_record_nobody_can_read(tmp_path: Path, begin: int) -> None:
+    root = Log().begun().snapshot().add(noop()).write(tmp_path / "n1", begin=begin)
+    (path,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
+    change_record(path, 1, of_type)
+    row, *others = found(root)
+    assert (row["kind"], row["offset"], row["epoch"]) == ("not-replayable", 10, 1)
+    assert "the snapshot cannot be loaded" in row["says"]
+    assert "no metadata record has the key 84" in row["says"]
+    assert others == []
+
+
+def test_what_follows_a_record_that_cannot_be_read_is_held_against_nobody(tmp_path: Path) -> None:
+    """It may have made the broker that leads here."""
+    root = Log().begun().add(registration(4, 10)).add(partition(1, [4])).write(tmp_path / "n1")
+    change_record(root / LOG_DIRECTORY / segment_name(0), 10, of_version)
+    assert kinds(root) == [("not-replayable", 10)]
+
+
+def test_damaged_bytes_are_behind_all_that_was_read_before_them() -> None:
+    """Records that cannot be read among that, too; however the rows come."""
+    told = [(0, 1, None), (1, 1, "type 84 is unknown"), (2, 1, None), (None, None, "corrupt: crc")]
+    same = {"directory": "/n1", "segment": 0, "type": "NO_OP_RECORD", "data": "{}"}
+    rows = [{**same, "offset": offset, "epoch": epoch, "error": error} for offset, epoch, error in told]
+    schema = read_table(str(CLUSTER), "records", columns=",".join(RECORD_COLUMNS), toOffset=1).schema
+    for cut in range(1, 5):
+        parts = [pa.RecordBatch.from_pylist(each, schema) for each in (rows[:cut], rows[cut:]) if each]
+        made = [row for batch in record_facts(parts) for row in batch.to_pylist()]
+        assert [(row["type"], row["offset"]) for row in made] == [("unreadable", 1), ("gap", 3)]
+
+
+@pytest.mark.parametrize("kind", [ControlRecordType.COMMIT, ControlRecordType.ABORT])
+def test_the_end_of_a_transaction_of_users_is_no_metadata(tmp_path: Path, kind: ControlRecordType) -> None:
+    root = make_log(tmp_path / "n1")
+    marker = Record(b"\0\0\0\0\0\0", control_key(kind))
+    path = root / LOG_DIRECTORY / segment_name(0)
+    batch = KERNELS.encode_records(
+        [marker], base_offset=40, leader_epoch=2, timestamp_ms=1, attributes=Attribute.CONTROL
+    )
+    path.write_bytes(path.read_bytes() + batch)
+    assert [row["says"] for row in found(root)] == [NO_STATE]
+
+
+def test_what_to_do_about_a_record_that_cannot_be_read_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    change_record(root / LOG_DIRECTORY / segment_name(0), 3800, of_type)
+    assert main(["audit", "invariants", str(root)]) == 1
+    said = capsys.readouterr().out
+    assert "not-replayable: a node stops there, unless it starts from a later snapshot: where the type" in said
+    assert "bring back what was in the log" not in said
+    report = as_report(audit(str(root)))
+    assert "upgrade the nodes" in report["violations"][0]["remedy"]
+    assert "mend what keeps the log from being read" in report["notes"][0]["remedy"]
+
+
+# --- epoch and vote ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff" * 16384, b'{"data_version":9}'])
+@pytest.mark.parametrize("name", [KAFKA_STATE, QUORUM_STATE])
+def test_a_quorum_state_that_cannot_be_read(tmp_path: Path, name: str, data: bytes) -> None:
+    root = Log().begun().write(tmp_path / "n1")
+    (root / KAFKA_STATE).unlink()
+    (root / name).write_bytes(data)
+    row = only(root)
+    assert (row["kind"], row["is_violation"], row["directories"]) == ("quorum-state", True, [str(root)])
+    assert row["says"] == f"{root / name}: corrupt: state_file"
+    (violation,) = as_report(audit(str(root)))["violations"]
+    assert violation["remedy"].startswith("its node does not start so: restore the file")
+
+
+def test_a_copy_without_its_quorum_state_is_a_note(tmp_path: Path) -> None:
+    root = Log().begun().write(tmp_path / "n1")
+    (root / KAFKA_STATE).unlink()
+    (note,) = as_report(audit(str(root)))["notes"]
+    assert (note["kind"], note["says"], note["is_violation"]) == ("unchecked", "there is no quorum state", False)
+    assert note["remedy"].startswith("nothing is to be done about a copy that leaves it out; ")
+
+
+def test_a_log_by_itself_has_no_quorum_state(tmp_path: Path) -> None:
+    root = Log().begun().write(tmp_path / "n1")
+    (root / KAFKA_STATE).unlink()
+    alone = shutil.copytree(root / LOG_DIRECTORY, tmp_path / "alone")
+    assert found(alone) == []
+    (root / LOG_DIRECTORY / segment_name(0)).write_bytes(b"")
+    assert [row["says"] for row in found(root)] == [NOTHING]
 
 
 # --- several replicas -------------------------------------------------------------------------------------------------

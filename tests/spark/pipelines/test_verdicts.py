@@ -2,6 +2,7 @@
 and what a crash or an election leaves; and all pipelines agree on what is committed."""
 
 import itertools
+import random
 import shutil
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
 from fastquorum.spark.pipelines.choosing import choice_of
+from fastquorum.spark.pipelines.invariants.findings import NOTHING
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import Scan
+from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
-from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
+from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
 from tests.spark.pipelines.test_audit_replicas import (
     BATCHES,
@@ -374,7 +377,9 @@ def test_logs_of_which_nothing_says_what_they_held_are_not_said_to_keep_promises
     assert (report["violations"], [note["kind"] for note in report["notes"]]) == ([], ["unchecked"])
     assert report["notes"][0]["node_ids"] == [1, 2, 3]
     emptied.append(batch(0, 4), 1, 2)
-    assert invariants.as_report(invariants.audit(str(tmp_path)))["notes"][0]["node_ids"] == [3]
+    notes = invariants.as_report(invariants.audit(str(tmp_path)))["notes"]
+    assert [note["node_ids"] for note in notes if note["says"] == NOTHING] == [[3]]
+    assert [note["node_ids"] for note in notes if note["says"] == NO_STATE] == [[1, 2]]
 
 
 def test_a_log_whose_first_segment_is_gone_is_divergent_unless_a_snapshot_is_of_it(tmp_path: Path) -> None:
@@ -427,3 +432,84 @@ def test_a_mark_that_a_node_wrote_since_its_log_was_found_says_nothing_of_what_w
     mark.write_bytes(encode_mark(load("native"), Mark(LogPosition(6, 0, size), 0)))
     for tasks, expected in ((found, None), (scan.tasks(), 6)):
         assert [each for task in tasks for rows in scan.read(task) for each in rows[0].to_pylist()] == [expected]
+
+
+# --- bytes behind all that is proven ----------------------------------------------------------------------------------
+
+
+def last_batch(segment: Path) -> bytes:
+    row = max(batches_at(str(segment.parent)).to_pylist(), key=lambda row: int(row["position"]))
+    return segment.read_bytes()[row["position"] :]
+
+
+@pytest.mark.parametrize("how", ["200 bytes", "37 bytes", "half a batch again"])
+def test_whatever_lies_behind_all_that_is_committed_is_a_torn_end(real: Path, how: str) -> None:
+    (segment,) = (real / "c1" / LOG_DIRECTORY).glob("*.log")
+    again = last_batch(segment)
+    chance = random.Random(5)
+    behind = again[: len(again) // 2] if how.startswith("half") else chance.randbytes(int(how.split()[0]))
+    with segment.open("ab") as file:
+        file.write(behind)
+    rows = audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist()
+    assert [row["verdict"] for row in rows] == [Verdict.TORN, Verdict.TAIL, Verdict.SAME]
+    assert (rows[0]["offset"], rows[0]["bytes"]) == (3836, len(behind))
+    with segment.open("ab") as file:
+        file.write(batch(3836, 1, epoch=3))
+    assert audit_of(real)["c1"][0] is Verdict.DIVERGENT, "a crash leaves nothing good behind"
+
+
+def test_below_what_is_committed_only_the_beginning_of_the_next_batch_is_a_torn_end(tmp_path: Path) -> None:
+    three = Replicas(tmp_path, 1, 2, 3)
+    three.append(batch(0, 4), 1, 2, 3)
+    three.append(batch(4, 2), 1, 2)
+    three.append(batch(4, 2)[:50], 3)
+    assert audit_of(tmp_path)["n3"] == (Verdict.TORN, 6)
+    (segment,) = three.segments(3)
+    segment.write_bytes(segment.read_bytes()[:-50] + random.Random(5).randbytes(len(batch(4, 2))))
+    assert audit_of(tmp_path)["n3"] == (Verdict.DIVERGENT, 6)
+
+
+def test_a_log_that_ends_below_its_own_snapshot_has_lost_records_whatever_lies_there(real: Path) -> None:
+    (segment,) = (real / "c1" / LOG_DIRECTORY).glob("*.log")
+    with segment.open("r+b") as file:
+        file.truncate(120_000)
+    rows = audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist()
+    assert [row["verdict"] for row in rows] == [Verdict.DIVERGENT, Verdict.UNDECIDED, Verdict.SAME]
+    assert "its own snapshot is of all below 3829" in rows[0]["why"]
+
+
+# --- nothing is left --------------------------------------------------------------------------------------------------
+
+
+def without_records(root: Path) -> Path:
+    log = root / LOG_DIRECTORY
+    for each in (*log.glob("*.log"), *log.glob("*.checkpoint")):
+        each.unlink()
+    return log
+
+
+def test_a_log_that_is_empty_beside_epochs_that_it_had_has_lost_everything(real: Path) -> None:
+    log = without_records(real / "c3")
+    (lost,) = [
+        row for row in audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist() if row["node_id"] == 3
+    ]
+    assert (lost["verdict"], lost["offset"]) == (Verdict.DIVERGENT, 0)
+    assert lost["why"] == ("its log is empty, and its leader-epoch-checkpoint has an epoch that began at offset 3720")
+    assert audit_of(real)["c2"] == (Verdict.UNDECIDED, 3836), "the one that lost its records may have held these"
+    (log / EPOCH_CHECKPOINT).write_text("0\n0\n")
+    assert audit_of(real)["c3"] == (Verdict.BEHIND, 3836)
+
+
+def test_a_replica_that_was_formatted_anew_is_behind(real: Path) -> None:
+    log = without_records(real / "c3")
+    (log / EPOCH_CHECKPOINT).unlink()
+    (log / segment_name(0)).touch()
+    assert audit_of(real) == {"c1": (Verdict.SAME, 3836), "c2": (Verdict.TAIL, 3836), "c3": (Verdict.BEHIND, 3836)}
+
+
+def test_epochs_of_records_that_a_log_with_others_no_longer_has_say_nothing(tmp_path: Path) -> None:
+    three = Replicas(tmp_path, 1, 2, 3)
+    three.append(batch(0, 4), 1, 2, 3)
+    three.append(batch(4, 2), 1, 2)
+    (Path(three.path(3)) / LOG_DIRECTORY / EPOCH_CHECKPOINT).write_text("0\n2\n0 0\n7 4\n")
+    assert audit_of(tmp_path)["n3"] == (Verdict.BEHIND, 6)

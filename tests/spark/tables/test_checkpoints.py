@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum.errors import CorruptionError
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, PART_SUFFIX, checkpoint_name
@@ -41,14 +42,20 @@ def test_an_object_store_has_the_same(in_memory: Callable[[Path], str]) -> None:
     assert read_table(in_memory(GOLDEN / "c1"), "checkpoints").drop_columns(["directory"]) == here
 
 
-@pytest.mark.parametrize("mode", ["fail", "quarantine", "drop"])
-def test_a_damaged_one_is_a_row_in_every_mode(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_of_a_damaged_one_the_mode_decides(tmp_path: Path, is_emptied: bool) -> None:
     path = shutil.copytree(GOLDEN / "c1", tmp_path / "c1") / LOG_DIRECTORY / checkpoint_name(SNAPSHOT)
     flip(path, 5000)
-    found = rows(tmp_path, "checkpoints", mode=mode)
+    if is_emptied:
+        path.write_bytes(b"")
+    with pytest.raises(CorruptionError, match=str(path)):
+        rows(tmp_path, "checkpoints")
+    found = rows(tmp_path, "checkpoints", mode="quarantine")
     assert [row["offset"] for row in found if not row["is_good"]] == [SNAPSHOT.offset]
     assert str(path) in found[-1]["error"]
     assert (found[-1]["records"], found[-1]["voters"]) == (None, None)
+    with pytest.warns(RuntimeWarning, match=str(path)):
+        assert rows(tmp_path, "checkpoints", mode="drop") == found[:-1]
 
 
 def test_one_that_is_cut_off_at_any_byte_is_not_good(tmp_path: Path) -> None:
@@ -56,7 +63,7 @@ def test_one_that_is_cut_off_at_any_byte_is_not_good(tmp_path: Path) -> None:
     whole = encode_checkpoint(KERNELS, CheckpointTimes.at(1), epoch=1, values=[b"one", b"two"])
     for end in range(len(whole) + 1):
         path.write_bytes(whole[:end])
-        (row,) = rows(tmp_path, "checkpoints")
+        (row,) = rows(tmp_path, "checkpoints", mode="quarantine")
         assert row["is_good"] == (end == len(whole))
     assert (row["records"], row["kraft_version"], row["voters"]) == (4, 0, None)
 
@@ -64,7 +71,7 @@ def test_one_that_is_cut_off_at_any_byte_is_not_good(tmp_path: Path) -> None:
 def test_the_epoch_must_be_that_of_its_name(tmp_path: Path) -> None:
     path = write_log(tmp_path, {0: [batch(0)]}) / checkpoint_name(OffsetAndEpoch(1, 2))
     path.write_bytes(encode_checkpoint(KERNELS, CheckpointTimes.at(1), epoch=1))
-    (row,) = rows(tmp_path, "checkpoints")
+    (row,) = rows(tmp_path, "checkpoints", mode="quarantine")
     assert "epoch" in row["error"]
 
 

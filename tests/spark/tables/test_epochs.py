@@ -109,12 +109,16 @@ def test_without_the_file_nobody_disagrees(tmp_path: Path) -> None:
     assert {row["checkpoint_agrees"] for row in rows(tmp_path, "epochs")} == {None}
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_of_a_damaged_file_the_mode_decides(tmp_path: Path) -> None:
     path = write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT
+    expected = rows(tmp_path, "epochs")
     path.write_bytes(b"0\n2\n1 0\n")
-    found = rows(tmp_path, "epochs")
-    assert {row["checkpoint_agrees"] for row in found} == {False}
-    assert all(str(path) in row["error"] for row in found)
+    with pytest.raises(CorruptionError, match=str(path)):
+        rows(tmp_path, "epochs")
+    bad, *found = rows(tmp_path, "epochs", mode="quarantine")
+    assert (str(path) in bad["error"], bad["epoch"], found) == (True, None, expected)
+    with pytest.warns(RuntimeWarning, match=str(path)):
+        assert rows(tmp_path, "epochs", mode="drop") == expected
 
 
 @pytest.mark.parametrize(

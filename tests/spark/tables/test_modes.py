@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, UsageError
 from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, OWN_PROPERTIES, checkpoint_name
@@ -278,9 +278,12 @@ def test_of_a_log_that_loses_a_file_meanwhile_tables_of_whole_logs_tell(tmp_path
 
 def test_epochs_tell_of_a_checkpoint_file_that_went(tmp_path: Path) -> None:
     root = shutil.copytree(GOLDEN / "c1", tmp_path / "c1")
-    read = planned(root, "epochs", "fail")
+    reads = {mode: planned(root, "epochs", mode) for mode in ("fail", "quarantine")}
     (root / LOG_DIRECTORY / EPOCH_CHECKPOINT).unlink()
-    assert all("is not there" in row["error"] for row in read())
+    with pytest.raises(DirectoryError, match="is not there"):
+        reads["fail"]()
+    first, *others = reads["quarantine"]()
+    assert ("is not there" in first["error"], others) == (True, good(others))
 
 
 # --- object stores that remember --------------------------------------------------------------------------------------
@@ -319,3 +322,47 @@ def test_what_came_since_an_object_store_was_last_looked_at_is_seen(tmp_path: Pa
         assert read_table("remembering://logs/*").num_rows == 12
     finally:
         fsspec.filesystem("memory").rm("/logs", recursive=True)  # the same files
+
+
+# --- directories without a log ----------------------------------------------------------------------------------------
+
+
+def test_of_a_nodes_directory_whose_log_is_gone_the_mode_decides(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "c1", tmp_path / "c1")
+    shutil.copytree(GOLDEN / "c2", tmp_path / "c2")
+    expected = rows(tmp_path / "c1", "batches")
+    gone = tmp_path / "c2" / LOG_DIRECTORY
+    shutil.rmtree(gone)
+    for path in (tmp_path, f"{tmp_path}/*", f"{tmp_path}/c1,{tmp_path}/c2", tmp_path / "c2"):
+        with pytest.raises(DirectoryError, match=f"{gone}: is not there"):
+            rows(path, "batches")
+        found = rows(path, "batches", mode="quarantine")
+        (bad,) = [row for row in found if row["error"] is not None]
+        assert (bad["directory"], bad["node_id"]) == (str(tmp_path / "c2"), 2)
+        assert good(found) == (expected if path != tmp_path / "c2" else [])
+
+
+def test_what_lies_below_a_directory_whose_log_is_gone_is_found(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "c1" / "meta.properties", tmp_path)
+    shutil.copytree(GOLDEN / "c2", tmp_path / "c2")
+    found = rows(tmp_path, "batches", mode="quarantine")
+    assert good(found) == rows(tmp_path / "c2", "batches")
+    assert len(found) == len(good(found)) + 1
+
+
+def test_of_several_directories_of_a_broker_one_has_the_log(tmp_path: Path) -> None:
+    expected = make_log(tmp_path / "d1", 1)
+    other = tmp_path / "d2"
+    other.mkdir()
+    shutil.copy(GOLDEN / "c1" / "meta.properties", other)
+    (other / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert {row["directory"] for row in rows(tmp_path, "batches")} == {str(expected)}
+    with pytest.raises(DirectoryError, match="is not there"):
+        rows(f"{tmp_path}/d1,{other}", "batches")
+
+
+def test_a_path_that_holds_no_log_is_refused_though_others_do(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=f"there is no log at {tmp_path}/empty"):
+        rows(f"{GOLDEN}/c1,{tmp_path}/empty", "batches")
+    assert rows(f"{GOLDEN}/c1,{tmp_path}/nothing*", "batches") == rows(GOLDEN / "c1", "batches")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum.errors import FastQuorumError
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.format import FormatOptions, format_directory
@@ -107,9 +108,8 @@ def test_reading_leaves_a_running_nodes_directory_as_it_is(tmp_path: Path) -> No
     store.close()
 
 
-@pytest.mark.parametrize("mode", ["fail", "quarantine", "drop"])
 @pytest.mark.parametrize("name", [KAFKA_STATE, QUORUM_STATE])
-def test_one_that_is_cut_off_says_so_in_every_mode(tmp_path: Path, name: str, mode: str) -> None:
+def test_of_one_that_is_cut_off_the_mode_decides(tmp_path: Path, name: str) -> None:
     path = formatted(tmp_path, ElectionState(5, 1))
     if name == KAFKA_STATE:
         (path / QUORUM_STATE).unlink()
@@ -117,9 +117,13 @@ def test_one_that_is_cut_off_says_so_in_every_mode(tmp_path: Path, name: str, mo
     whole = (path / name).read_bytes()
     for end in range(0, len(whole), max(1, len(whole) // 100)):
         (path / name).write_bytes(whole[:end])
-        (row,) = rows(path, "quorum_state", mode=mode)
+        (row,) = rows(path, "quorum_state", mode="quarantine")
         if row["epoch"] is None:
             assert str(path / name) in row["error"]
+            with pytest.raises(FastQuorumError, match=str(path / name)):
+                rows(path, "quorum_state")
+            with pytest.warns(RuntimeWarning, match=str(path / name)):
+                assert rows(path, "quorum_state", mode="drop") == []
         else:
             assert (row["epoch"], row["error"]) == (5, None)  # only room for later states is cut off
 
@@ -128,6 +132,6 @@ def test_another_replicas_is_refused(tmp_path: Path) -> None:
     path = formatted(tmp_path / "a", ElectionState(5, 1))
     other = formatted(tmp_path / "b", ElectionState(5, 1), node_id=2)
     shutil.copy(other / QUORUM_STATE, path / QUORUM_STATE)
-    (row,) = rows(path, "quorum_state")
+    (row,) = rows(path, "quorum_state", mode="quarantine")
     assert row["epoch"] is None
     assert "foreign_state" in row["error"]

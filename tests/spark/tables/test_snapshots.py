@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.errors import UsageError
+from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.damage import change as overwrite
@@ -41,14 +41,23 @@ def test_of_two_snapshots_the_good_one_is_what_a_log_begins_with(tmp_path: Path)
     first = min((root / LOG_DIRECTORY).glob("*.checkpoint"))
     overwrite(first, first.stat().st_size // 2, b"\xff\x00\xff")
     assert rows(root, "base")[0]["end_offset"] == END + 1
-    assert [(each["offset"], each["verdict"]) for each in rows(root, "snapshots")] == [
+    with pytest.raises(CorruptionError, match=str(first)):
+        rows(root, "snapshots")
+    assert [(each["offset"], each["verdict"]) for each in rows(root, "snapshots", mode="quarantine")] == [
         (END, "damaged"),
         (END + 1, "same"),
     ]
+    with pytest.warns(RuntimeWarning, match=str(first)):
+        assert [each["verdict"] for each in rows(root, "snapshots", mode="drop")] == ["same"]
 
 
 def test_without_a_snapshot_nobody_knows_what_was_before(tmp_path: Path) -> None:
-    (only,) = rows(Log().begun().add(noop()).write(tmp_path / "n1", begin=END), "base")
+    root = Log().begun().add(noop()).write(tmp_path / "n1", begin=END)
+    with pytest.raises(DirectoryError, match="begins at offset 10, and no snapshot says what was before"):
+        rows(root, "base")
+    with pytest.warns(RuntimeWarning, match="begins at offset 10"):
+        assert rows(root, "base", mode="drop") == []
+    (only,) = rows(root, "base", mode="quarantine")
     assert (only["end_offset"], only["error"]) == (
         None,
         "the log begins at offset 10, and no snapshot says what was before",
@@ -92,3 +101,15 @@ def test_both_are_always_read_whole(table: str) -> None:
         rows(GOLDEN, table, fromOffset=5)
     for column in TABLES[table].schema.names:
         assert rows(GOLDEN / "c1", table, columns=column)
+
+
+def test_of_a_damaged_log_the_mode_decides(tmp_path: Path) -> None:
+    root = Log().begun().snapshot().add(noop()).snapshot().write(tmp_path / "n1")
+    segment = root / LOG_DIRECTORY / "00000000000000000000.log"
+    overwrite(segment, segment.stat().st_size - 3, b"\xff\x00\xff")
+    with pytest.raises(CorruptionError, match=str(segment)):
+        rows(root, "snapshots")
+    same, unchecked = rows(root, "snapshots", mode="quarantine")
+    assert (same["verdict"], unchecked["verdict"], str(segment) in unchecked["error"]) == ("same", "unchecked", True)
+    with pytest.warns(RuntimeWarning, match=f"{segment}.*the snapshot at offset {END + 1} is left out"):
+        assert rows(root, "snapshots", mode="drop") == [same]

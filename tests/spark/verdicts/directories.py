@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     DURABLE_MARK,
+    EPOCH_CHECKPOINT,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
@@ -46,6 +48,8 @@ class Layout(NamedTuple):
     is_named: bool
     """meta.properties is there: else nothing says whose a directory is."""
     has_marks: bool
+    has_epochs: bool = False
+    """leader-epoch-checkpoint is there."""
 
 
 def written(quorum: Quorum, root: Path, layout: Layout) -> list[Written]:
@@ -80,6 +84,12 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
         before = [each for each in node.batches if base <= each.base_offset and each.last_offset < node.mark_end]
         position = LogPosition(node.mark_end, base, sum(len(each.data) for each in before))
         (log / DURABLE_MARK).write_bytes(encode_mark(KERNELS, Mark(position, 0, node.start)))
+
+    if layout.has_epochs:
+        began: dict[int, int] = {}
+        for each in node.batches:
+            began.setdefault(each.epoch, each.base_offset)
+        (log / EPOCH_CHECKPOINT).write_bytes(format_epochs(list(began.items())))
 
 
 def _write_snapshots(quorum: Quorum, node: Node, log: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.names import DURABLE_MARK
+from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, OWN_PROPERTIES
 from tests.spark.verdicts.directories import Layout, Written
 from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Batch, Quorum
 
@@ -28,6 +28,8 @@ class Loss(NamedTuple):
     """The replicas say so: one of them is not what a healthy quorum leaves."""
     breaks_promise: bool = False
     """And so does its log by itself."""
+    is_torn: bool = False
+    """Nothing was lost: bytes lie behind the last batch, as after a crash."""
 
 
 class Damaged(NamedTuple):
@@ -85,17 +87,24 @@ def _empty(path: Path) -> None:
 
 def all_emptied(world: Damaged) -> Loss:
     _every_segment(world, _empty)
-    return _both(world, is_proven=world.kept_end > world.replica.node.start)
+    return _nothing_left(world, world.replica.node.start)
 
 
 def all_zeroed(world: Damaged) -> Loss:
     _every_segment(world, _zero)
-    return _both(world, is_proven=world.kept_end > world.replica.node.start)
+    return _nothing_left(world, world.replica.node.start)
 
 
 def all_removed(world: Damaged) -> Loss:
     _every_segment(world, Path.unlink)
-    return _both(world, is_proven=world.kept_end > 0)
+    return _nothing_left(world, 0)
+
+
+def _nothing_left(world: Damaged, begin: int) -> Loss:
+    """Of a log that begins there. Beside an empty one the epochs that it had prove the loss, too."""
+    is_kept = world.kept_end > begin
+    has_epochs = world.layout.has_epochs and bool(world.replica.node.batches) and begin == 0
+    return Loss(world.replica, is_proven=is_kept or has_epochs, breaks_promise=is_kept)
 
 
 def first_removed(world: Damaged) -> Loss | None:
@@ -153,12 +162,19 @@ def log_removed(world: Damaged) -> Loss:
     return _both(world, is_proven=world.layout.is_named)
 
 
+def all_but_meta_properties_removed(world: Damaged) -> Loss:
+    """As of a node of Kafka's whose log is gone."""
+    (world.replica.path / OWN_PROPERTIES).unlink()
+    return log_removed(world)
+
+
 def formatted_anew(world: Damaged) -> Loss:
     """Nothing is left of what it had: it is as one that has just joined."""
     _every_segment(world, Path.unlink)
     for path in world.replica.log.glob("*.checkpoint"):
         path.unlink()
-    (world.replica.log / DURABLE_MARK).unlink(missing_ok=True)
+    for name in (DURABLE_MARK, EPOCH_CHECKPOINT):
+        (world.replica.log / name).unlink(missing_ok=True)
     (world.replica.log / f"{0:020d}.log").touch()
     return Loss(world.replica, is_proven=False)
 
@@ -205,6 +221,13 @@ def length_flipped(world: Damaged) -> Loss | None:
 
 def offset_flipped(world: Damaged) -> Loss | None:
     return _flipped(world, 0, _LENGTH_AT)
+
+
+def bytes_behind(world: Damaged) -> Loss:
+    """Of which nothing says what they are."""
+    with world.replica.segments[-1].open("ab") as file:
+        file.write(world.chance.randbytes(world.chance.choice((1, 37, 200))))
+    return Loss(world.replica, is_proven=False, is_torn=True)
 
 
 def _committed(world: Damaged) -> list[Batch]:
@@ -299,6 +322,7 @@ LOSSES: Final[tuple[Callable[[Damaged], Loss | None], ...]] = (
     links_to_nothing,
     is_a_directory,
     log_removed,
+    all_but_meta_properties_removed,
     formatted_anew,
     snapshots_removed,
     body_flipped,
@@ -309,4 +333,5 @@ LOSSES: Final[tuple[Callable[[Damaged], Loss | None], ...]] = (
     epoch_falls,
     truncated,
     record_lost,
+    bytes_behind,
 )

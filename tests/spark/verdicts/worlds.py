@@ -59,7 +59,9 @@ def made(seed: int, root: Path) -> World:
     quorum.run(chance.choice(_STEPS))
     # Of more directories than voters nobody can tell whose a nameless one is.
     needs_names = quorum.is_dynamic or len(quorum.nodes) > len(quorum.initial)
-    layout = Layout(is_named=chance.random() < 0.85 or needs_names, has_marks=chance.random() < 0.7)
+    layout = Layout(
+        is_named=chance.random() < 0.85 or needs_names, has_marks=chance.random() < 0.7, has_epochs=seed % 2 == 0
+    )
     return World(seed, chance, root, quorum, layout, written(quorum, emptied(root) / "world", layout))
 
 
@@ -146,6 +148,9 @@ def _of_damaged(world: World, loss: Loss, healthy: Findings, found: Findings) ->
     name = loss.replica.path.name
     if loss.is_proven and not found.of(*_ALARMS):
         yield f"the replicas' audit is silent: {found.replicas}"
+    is_torn_end = loss.is_torn and loss.replica.node.end >= (found.committed or 0)
+    if is_torn_end and name in found.of(Verdict.DIVERGENT):
+        yield f"what lies behind all that is committed is accused: {found.replicas}"
     if loss.breaks_promise and not found.promises:
         yield f"the promises' audit is silent: {found.replicas}"
     # The only voter is right, whatever became of it.

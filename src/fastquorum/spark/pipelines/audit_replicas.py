@@ -33,10 +33,11 @@ BATCH_COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id")
 """What is read of table `voters`."""
-TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", "begin_offset", "durable_offset")
+_KEPT_COLUMNS: Final = ("begin_offset", "durable_offset", "last_epoch_start")
+TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
 """What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
-log's files begin, and up to where they were synced."""
-PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "begin_offset", "durable_offset")
+log's files begin, up to where they were synced, and where the last epoch began that is written down beside them."""
+PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", *_KEPT_COLUMNS)
 """What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
 that one without a single batch is judged, too."""
 SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS[:3], "offset", "epoch", "is_good")
@@ -114,7 +115,7 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     if won.end is not None:
         compare_newest(replicas, won.end)
     for each in replicas:
-        judge_stale(each)
+        judge_stale(each, won.end)
         compare_epochs(each)
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes))
 

@@ -162,7 +162,7 @@ def _judge_below(
         return False
     offset = int(offsets[position])
     if replica.ids[position] in (DAMAGED, NOTHING):
-        is_torn = replica.ids[position] == DAMAGED and _is_torn(replica, offset)
+        is_torn = replica.ids[position] == DAMAGED and _is_torn(replica, offset, committed)
         verdict = Verdict.TORN if is_torn else Verdict.DIVERGENT
         replica.judge(verdict, offset, replica.why_not(offsets, position))
     elif not is_wrong[position]:
@@ -198,7 +198,7 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
     end = replica.end_offset
     if fault is not None:
         offset = int(offsets[fault])
-        verdict = Verdict.TORN if _is_torn(replica, offset) else Verdict.DIVERGENT
+        verdict = Verdict.TORN if _is_torn(replica, offset, committed) else Verdict.DIVERGENT
         replica.judge(verdict, offset, replica.why_not(offsets, fault))
     elif end > committed and why_open:
         replica.judge(Verdict.UNDECIDED, committed, why_open)
@@ -208,19 +208,20 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
         replica.verdict, replica.why = Verdict.BEHIND, replica.own_fault
 
 
-def judge_stale(replica: Replica) -> None:
+def judge_stale(replica: Replica, committed: int | None) -> None:
     """A stale tail is cut off when its node starts; but with damage that no crash leaves it does not start."""
-    faults = sorted(offset for offset in replica.damage if not _is_torn(replica, offset))
+    faults = sorted(offset for offset in replica.damage if not _is_torn(replica, offset, committed))
     if replica.verdict is Verdict.STALE and faults:
         replica.judge(Verdict.DIVERGENT, faults[0], replica.damage[faults[0]].why)
 
 
-def _is_torn(replica: Replica, offset: int) -> bool:
-    """May a crash have left the damage there?"""
+def _is_torn(replica: Replica, offset: int, committed: int | None) -> bool:
+    """May a crash have left the damage there? Behind all that is committed it may have left anything at the end."""
     damage = replica.damage[offset]
+    is_beyond = committed is not None and offset >= committed
     return damage.is_written and is_crash(
         offset,
-        looks_torn=damage.is_torn,
+        looks_torn=damage.is_torn or (damage.is_last and is_beyond),
         durable_end=replica.synced_end,
         snapshot_end=replica.snapshots[-1].offset if replica.snapshots else 0,
     )

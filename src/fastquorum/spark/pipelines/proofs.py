@@ -2,11 +2,11 @@
 durable mark a log was synced.
 
 So the newest good snapshot of a voter says how much is committed at least, whatever is left of the logs; a replica that
-ends below its own snapshot or mark has lost records; and a log that has another epoch at its own snapshot's last offset
-is not the log that it is of (by Raft's log matching, section 5.3). A log that was replaced by a snapshot begins with
-it, and has lost nothing; one whose files begin behind all its snapshots has lost what was before. (A node that stopped
-after it fetched a snapshot, and before it replaced its log, looks like one that has lost records, which is true of its
-log: when it starts, it replaces it.) Source: KIP-630.
+ends below its own snapshot or mark, or has nothing though an epoch is written down beside it, has lost records; and a
+log that has another epoch at its own snapshot's last offset is not the log that it is of (by Raft's log matching,
+section 5.3). A log that was replaced by a snapshot begins with it, and has lost nothing; one whose files begin behind
+all its snapshots has lost what was before. (A node that stopped after it fetched a snapshot, and before it replaced its
+log, looks like one that has lost records, which is true of its log: when it starts, it replaces it.) Source: KIP-630.
 """
 
 from collections.abc import Sequence
@@ -83,18 +83,29 @@ def compare_epochs(replica: Replica) -> None:
 
 
 def find_loss(replica: Replica) -> None:
-    """A replica that ends below what it once had is divergent: a node that cuts its log off lowers its mark first."""
-    own = replica.snapshots[-1].offset if replica.snapshots else 0
+    """A replica that ends below what it once had is divergent: a node that cuts its log off lowers its mark first.
+
+    What `leader-epoch-checkpoint` has counts where nothing else is left: beside a log that is not empty it may be of
+    records that its node has cut off since, or had not synced when it crashed."""
     end = replica.end_offset
-    if end >= replica.kept_end:
+    had = _once_had(replica)
+    if had is None:
         return
-    text = EMPTY if end == 0 else f"its log ends at {end}"
-    if end < own:
-        text = f"{text}, and its own snapshot is of all below {own}"
-    else:
-        text = f"{text}, and all below {replica.synced_end} had been synced"
+    text = f"{EMPTY if end == 0 else f'its log ends at {end}'}, and {had}"
     if replica.is_trusted:
         replica.judge(Verdict.DIVERGENT, end, text)
     elif replica.offset is not None and replica.offset >= end:
         replica.why = f"{text}; {replica.why}"
     replica.has_lost = True
+
+
+def _once_had(replica: Replica) -> str | None:
+    """What says that a replica had more than it has; None: nothing does."""
+    end, own = replica.end_offset, replica.snapshots[-1].offset if replica.snapshots else 0
+    if end < own:
+        return f"its own snapshot is of all below {own}"
+    if end < (replica.synced_end or 0):
+        return f"all below {replica.synced_end} had been synced"
+    if end == 0 and replica.last_epoch_start:  # at 0: its first record of all may never have been synced
+        return f"its leader-epoch-checkpoint has an epoch that began at offset {replica.last_epoch_start}"
+    return None

@@ -60,6 +60,8 @@ class Damage(NamedTuple):
     why: str
     is_torn: bool
     """It may be what a crash left of the last write."""
+    is_last: bool = False
+    """No good batch follows it."""
     is_written: bool = True
     """Bytes lie there. Else a segment is missing, or goes on too far, which no crash leaves: each is synced before the
     next one is begun."""
@@ -91,6 +93,9 @@ class Replica:
     """Why nothing of it could be read; None: it was."""
     synced_end: int | None = None
     """All below it was synced, and may have been acknowledged; None: it does not say."""
+    last_epoch_start: int | None = None
+    """The first offset of the last epoch that its leader-epoch-checkpoint has: it had what is before that once; None:
+    the file has none, or is not there."""
     is_voter: bool = False
     verdict: Verdict = Verdict.SAME
     offset: int | None = None
@@ -151,8 +156,8 @@ class Replica:
 def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
     row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
-    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, or `durable_offset`, up to which all
-    was synced."""
+    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset`, up to which all was
+    synced, or `last_epoch_start`, the first offset of the last epoch that is written down."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -166,6 +171,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].snapshots.append(snapshot)
         if row.get("durable_offset") is not None:
             by_directory[row["directory"]].synced_end = row["durable_offset"]
+        if row.get("last_epoch_start") is not None:
+            by_directory[row["directory"]].last_epoch_start = row["last_epoch_start"]
     for row in unreadable:
         by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
     for row in rows:
@@ -267,9 +274,10 @@ def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.boo
         offset = int(base[at])
         if is_damaged[at]:
             claim = int(claimed[at]) if claimed[at] >= 0 else None
-            is_torn = at == order[-1] and looks_torn(offset, claim, int(sizes[at]))
+            size, is_last = int(sizes[at]), bool(at == order[-1])
+            is_torn = is_last and looks_torn(offset, claim, size)
             why = f"its bytes are damaged: {rows['error'][at].as_py()}"
-            found.setdefault(offset, Damage(why, bool(is_torn), is_written=int(sizes[at]) > 0))
+            found.setdefault(offset, Damage(why, is_torn, is_last, is_written=size > 0))
         elif offset < end and segments[at] != overlapping:
             overlapping = segments[at]
             text = f"segment {segments[at]} has offset {offset} again: an earlier one goes on to offset {end - 1}"

@@ -17,6 +17,7 @@ from fastquorum.spark.tables.image import IMAGE
 from fastquorum.spark.tables.partitions import PARTITIONS, TOPICS
 from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS, RecordsTable, typed_table
+from fastquorum.spark.tables.replay import REPLAY
 from fastquorum.spark.tables.snapshots import SNAPSHOTS
 from fastquorum.spark.tables.table import Table, Task
 from fastquorum.spark.tables.voters import VOTERS
@@ -32,6 +33,7 @@ _ALL: Final[tuple[Table, ...]] = (
     QUORUM_STATE,
     CHECKPOINTS,
     SNAPSHOTS,
+    REPLAY,
     BASE,
     FILES,
     IMAGE,

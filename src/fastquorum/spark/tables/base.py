@@ -1,8 +1,9 @@
 """`base`: what there was before each log: the records of the snapshot that it begins with.
 
 A log that begins at offset 0 has none. Of each log one more row, without a type, says from where on it is known:
-`end_offset`, where the snapshot ends, exclusive, as in all its rows; null, with `error`, where the log begins later and
-no good snapshot says what was before. Records of the log below it are in the snapshot already. Source: KIP-630.
+`end_offset`, where the snapshot ends, exclusive, as in all its rows. Where the log begins later and no good snapshot
+says what was before, the mode decides: quarantine has null there, and `error`. Records of the log below it are in the
+snapshot already. Source: KIP-630.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,16 +12,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.rows import Rows, Want
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import Checkpoint, FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Mode, rows_of
+from fastquorum.spark.reading import rows_of
 from fastquorum.spark.splits import checkpoint_piece
 from fastquorum.spark.store_disk import file_of
-from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, whole_logs, whose
+from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, told, whole_logs, whose
 from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset
@@ -103,16 +104,24 @@ def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -
 def _read(log: FoundLog, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
     base = base_of(log, kernels)
     checkpoint = base.checkpoint
+    if base.error is not None:
+        error = DirectoryError(base.error, path=min(log.segments).path)
+        yield arrow.batch_of(
+            schema, [{**whose(log), "error": base.error} for _ in told(error, options, "what was before")]
+        )
+        return
     same = whose(log) | {"end_offset": base.known_from, "epoch": None if checkpoint is None else checkpoint.id.epoch}
-    yield arrow.batch_of(schema, [{**same, "error": base.error}])
+    yield arrow.batch_of(schema, [same])
     if checkpoint is None:
         return
     piece = checkpoint_piece(log, checkpoint)
     want = Want.TEXTS if "data" in schema.names else Want(0)
     reader = kernels.RowReader(record_layouts(), want, options.row_filter, is_metadata=True)
-    for rows in rows_of(piece, kernels, reader, Mode.FAIL):
-        assert isinstance(rows, Rows)
-        yield from _batch(rows, same, schema)
+    for rows in rows_of(piece, kernels, reader, options.mode):
+        if isinstance(rows, Rows):
+            yield from _batch(rows, same, schema)
+        else:
+            yield arrow.batch_of(schema, [{**same, "end_offset": None, "error": rows.error}])
 
 
 def _batch(rows: Rows, same: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 """`checkpoints`: every finished snapshot, with every byte of it checked.
 
-Whether one is good is what this table is about: a damaged one is a row in every mode. One that ends at offset N stands
-for the records below N, so that bounds take in both N itself and what ends there. Source: KIP-630, KIP-853.
+One that is damaged, or cannot be read, fails the read, is a row that is not good, or is left out, as the mode has it.
+One that ends at offset N stands for the records below N, so that bounds take in both N itself and what ends there.
+Source: KIP-630, KIP-853.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from fastquorum.spark import arrow
 from fastquorum.spark.logs import Checkpoint, FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.store_disk import file_of
-from fastquorum.spark.tables.table import LogTable, Row, bounds_of
+from fastquorum.spark.tables.table import LogTable, Row, bounds_of, told
 from fastquorum.storage.checkpoint import scan_checkpoint
 
 FIELDS: Final = (
@@ -38,19 +39,16 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     for each in sorted(log.checkpoints):
         is_within = wanted.offset_min <= each.id.offset <= wanted.offset_max
         if is_within and wanted.epoch_min <= each.id.epoch < wanted.epoch_max:
-            yield {
-                "offset": each.id.offset,
-                "epoch": each.id.epoch,
-                "size_bytes": each.size_bytes,
-                **_said(each, kernels),
-            }
+            same = {"offset": each.id.offset, "epoch": each.id.epoch, "size_bytes": each.size_bytes}
+            try:
+                yield {**same, **_said(each, kernels)}
+            except FastQuorumError as error:
+                yield from ({**same, "is_good": False, **row} for row in told(error, options, "the snapshot"))
 
 
 def _said(checkpoint: Checkpoint, kernels: Kernels) -> Row:
-    try:
-        state, scan = scan_checkpoint(kernels, file_of(checkpoint.path), checkpoint.id.epoch)
-    except FastQuorumError as error:
-        return {"is_good": False, "error": str(error)}
+    """What is in it. CorruptionError, DirectoryError."""
+    state, scan = scan_checkpoint(kernels, file_of(checkpoint.path), checkpoint.id.epoch)
     return {
         "records": scan.record_count,
         "last_contained_timestamp": arrow.moment(state.last_contained_ms),

@@ -1,5 +1,5 @@
 """`epochs`: who led when. A row for each run of batches of one epoch, and for each entry of `leader-epoch-checkpoint`
-that no batch of the log bears out.
+that no batch of the log bears out. Where that file cannot be read, the mode decides, and its columns are null.
 
 Bounds leave out epochs that hold no record within them; those that stay are whole. Source: KIP-101, KIP-595.
 """
@@ -20,7 +20,7 @@ from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
 from fastquorum.spark.splits import log_pieces
 from fastquorum.spark.store_disk import disk_of
-from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
+from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of, told
 from fastquorum.storage import names
 from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.scanning import bytes_needed
@@ -135,10 +135,14 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
             spans[-1] = spans[-1].with_more(found)
         else:
             spans.append(found)
-    said, error = _said(log)
+    said: dict[int, int] | None = None
+    try:
+        said = _said(log)
+    except (CorruptionError, DirectoryError) as error:
+        yield from told(error, options, "what it says")
     for span in spans:
         if span.extent.is_in(wanted) or _holds_earlier(log, span, wanted):
-            yield _row(span, said, error)
+            yield _row(span, said)
     known = {span.epoch for span in spans}
     for epoch, start_offset in (said or {}).items():
         if epoch not in known and Extent(start_offset, -1, epoch, -1, -1).is_in(wanted):
@@ -165,19 +169,16 @@ def _found(log: FoundLog, options: Options) -> Iterator[_Span | Damage]:
             yield from [found] if isinstance(found, Damage) else found
 
 
-def _said(log: FoundLog) -> tuple[dict[int, int] | None, str | None]:
-    """What `leader-epoch-checkpoint` has, None if there is no such file; and why it cannot be read."""
+def _said(log: FoundLog) -> dict[int, int] | None:
+    """What `leader-epoch-checkpoint` has; None: there is no such file. CorruptionError, DirectoryError."""
     entry = log.entry(names.EPOCH_CHECKPOINT)
     if entry is None:
-        return None, None
+        return None
     disk, inside = disk_of(log)
-    try:
-        return dict(parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path)), None
-    except (CorruptionError, DirectoryError) as error:
-        return {}, str(error)
+    return dict(parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path))
 
 
-def _row(span: _Span, said: dict[int, int] | None, error: str | None) -> Row:
+def _row(span: _Span, said: dict[int, int] | None) -> Row:
     return {
         "epoch": span.epoch,
         "start_offset": span.start_offset,
@@ -188,7 +189,6 @@ def _row(span: _Span, said: dict[int, int] | None, error: str | None) -> Row:
         "leader_id": span.leader_id,
         "checkpoint_start_offset": None if said is None else said.get(span.epoch),
         "checkpoint_agrees": None if said is None else said.get(span.epoch) == span.start_offset,
-        "error": error,
     }
 
 

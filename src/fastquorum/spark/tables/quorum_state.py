@@ -1,7 +1,9 @@
 """`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; where
-the log's files begin, and up to where our durable mark says that it was synced.
+the log's files begin, up to where our durable mark says that it was synced, and where the last epoch began of those
+that `leader-epoch-checkpoint` has.
 
-A row for each of them that is there, one in all if none is. What cannot be read says so in `error`, in every mode.
+A row for each of them that is there. One that cannot be read fails the read, is a row with `error`, or is left out, as
+the mode has it; where none is there, or two are, a row says so in every mode.
 Nothing is opened for writing, mapped or locked. Source: KIP-595 (quorum state), KIP-853 (directory ids).
 """
 
@@ -16,9 +18,9 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of, durable_mark_of
+from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of
 from fastquorum.spark.stores import Entry, store_of
-from fastquorum.spark.tables.table import LogTable, Row
+from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
@@ -36,8 +38,11 @@ FIELDS: Final = (
     pa.field("log_kind", pa.string()),
     pa.field("begin_offset", pa.int64()),
     pa.field("durable_offset", pa.int64()),
+    pa.field("last_epoch_start", pa.int64()),
     pa.field("error", pa.string()),
 )
+NO_STATE: Final = "there is no quorum state"
+"""The `error` where no file is; with another a file is named in `format`, or the log as a whole cannot be read."""
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
@@ -45,8 +50,9 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "log_kind": str(log.kind),
         "begin_offset": log.begin_offset,
         "durable_offset": _durable_offset(log),
+        "last_epoch_start": max((start for _, start in epochs_of(log)), default=None),
     }
-    for row in _states(log):
+    for row in _states(log, options):
         yield {**row, **same}
 
 
@@ -69,17 +75,17 @@ def _is_later(log: FoundLog, at: LogPosition) -> bool:
         return False
 
 
-def _states(log: FoundLog) -> Iterator[Row]:
+def _states(log: FoundLog, options: Options) -> Iterator[Row]:
     found = [each for each in log.files if kind_of(each.name) is FileKind.STATE]
     if not found:
-        yield {"error": "there is no quorum state"}
+        yield {"error": NO_STATE}
     both = {"error": f"there are {' and '.join(each.name for each in found)}"} if len(found) > 1 else {}
     for each in found:
         form = "fastquorum" if each.name == names.QUORUM_STATE else "kafka"
         try:
             yield {"format": form, **both, **_said(_state(log, each))}
         except FastQuorumError as error:
-            yield {"format": form, "error": str(error)}
+            yield from ({"format": form, **row} for row in told(error, options, "the state"))
 
 
 def state_error(log: FoundLog, entry: Entry) -> str | None:

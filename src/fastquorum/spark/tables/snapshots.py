@@ -1,9 +1,9 @@
 """`snapshots`: every finished snapshot of metadata, compared with what its log comes to at its offset.
 
-A row for each that is the same, is damaged, or cannot be compared, as what precedes it is gone or cannot be read; of
-one that differs a row for each thing that does, DIFFERENCES_MAX at most; and so in every mode. The log is folded from
-its beginning, or from the snapshot that it begins with, never from those that are judged. What a single directory's log
-holds may not be committed. Source: KIP-630.
+A row for each that is the same, holds a record that no node can load, or cannot be compared, as what precedes it is
+gone; of one that differs a row for each thing that does, DIFFERENCES_MAX at most; and so in every mode. Of one that is
+damaged, or whose log is, the mode decides. The log is folded from its beginning, or from the snapshot that it begins
+with, never from those that are judged. What a single directory's log holds may not be committed. Source: KIP-630.
 """
 
 import itertools
@@ -16,13 +16,13 @@ import pyarrow as pa
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.controller.image.fold import Fold
-from fastquorum.errors import CorruptionError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, ImageFailed
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.folding import offline
-from fastquorum.spark.tables.table import LogTable, Row
+from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_snapshot
 from fastquorum.types import OffsetAndEpoch
@@ -38,8 +38,9 @@ FIELDS: Final = (
     pa.field("in_snapshot", pa.string()),
     pa.field("error", pa.string()),
 )
-"""`verdict`: same, differs, damaged, unchecked. `kind` and `name`: of the thing that differs, as `image diff` has them;
-`in_log` and `in_snapshot`: what it is, as JSON; null: it is not there. `timestamp`: of the last record before it."""
+"""`verdict`: same, differs, damaged, not-replayable, unchecked. `kind` and `name`: of the thing that differs, as `image
+diff` has them; `in_log` and `in_snapshot`: what it is, as JSON; null: it is not there. `timestamp`: of the last record
+before it."""
 DIFFERENCES_MAX: Final = 1000
 """Of one snapshot that are told."""
 
@@ -51,28 +52,45 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     stored, kernels = offline(log)
     base = base_of(log, kernels)
     known_from, why = base.known_from, base.error
-    fold = (
-        Fold(make=kernels.untracked) if base.checkpoint is None else fold_snapshot(stored, kernels, base.checkpoint.id)
-    )
+    damage: FastQuorumError | None = DirectoryError(why, path=min(log.segments).path) if why else None
+    fold = Fold(make=kernels.untracked)
+    if base.checkpoint is not None:
+        try:
+            fold = fold_snapshot(stored, kernels, base.checkpoint.id)
+        except ImageFailed as error:
+            why = str(error)
     for snapshot in checkpoints:
         row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
         try:
             held = fold_snapshot(stored, kernels, snapshot)
-        except FastQuorumError as error:
+        except (CorruptionError, DirectoryError) as error:
             verdict = "damaged" if isinstance(error, CorruptionError) else "unchecked"
+            yield from ({**row, "verdict": verdict, **each} for each in told(error, options, "the snapshot"))
+            continue
+        except FastQuorumError as error:
+            verdict = "not-replayable" if isinstance(error, ImageFailed) else "unchecked"
             yield {**row, "verdict": verdict, "error": str(error)}
             continue
         if why is None and known_from is not None and snapshot.offset >= known_from:
             try:
                 fold = fold_log(stored, kernels, snapshot.offset, after=fold)
+            except (CorruptionError, DirectoryError) as error:
+                why, damage = str(error), error
             except FastQuorumError as error:
                 why = str(error)
         reason = why or ("what precedes it is gone" if snapshot.offset < (known_from or 0) else None)
         if reason is not None:
-            yield {**row, "verdict": "unchecked", "error": reason}
+            yield from _unchecked({**row, "error": reason}, damage, options)
             continue
         row["timestamp"] = arrow.moment(fold.place.timestamp_ms)
         yield from ({**row, **each} for each in _compared(fold, held.image, snapshot))
+
+
+def _unchecked(row: Row, damage: FastQuorumError | None, options: Options) -> Iterator[Row]:
+    """Of a snapshot that nothing is there to compare with; `damage`: as its log is damaged."""
+    left_out = f"the snapshot at offset {row['offset']}"
+    for _ in [None] if damage is None else told(damage, options, left_out):
+        yield {**row, "verdict": "unchecked"}
 
 
 def _compared(fold: Fold, image: Image, snapshot: OffsetAndEpoch) -> Iterator[Row]:

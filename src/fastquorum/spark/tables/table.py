@@ -145,14 +145,15 @@ def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
             raise UsageError(f"option {name} means nothing to table {table!r}", fitting)
 
 
-def told(error: FastQuorumError, options: Options) -> Iterator[Row]:
-    """What the mode has for an error that ends a log's rows: itself, a row with it, or a warning."""
+def told(error: FastQuorumError, options: Options, left_out: str = "the rest of its rows") -> Iterator[Row]:
+    """What the mode has for an error: itself, a row with it, or a warning. `left_out`: what is missing then; without
+    it, the error ends a log's rows."""
     if options.mode is Mode.FAIL:
         raise error
     if options.mode is Mode.QUARANTINE:
         yield {"error": str(error)}
     else:
-        warnings.warn(f"{error}: the rest of its rows is left out", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{error}: {left_out} is left out", RuntimeWarning, stacklevel=2)
 
 
 def whose(log: FoundLog) -> dict[str, Any]:

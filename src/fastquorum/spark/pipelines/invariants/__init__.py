@@ -1,18 +1,20 @@
 """`audit-invariants`: does a metadata log keep the promises that a quorum and its controller make?
 
 Each part is a function of its own over a table of the data source, of one log or one cluster: `audit_offsets` of
-`batches` and `checkpoints`, `audit_log` of the facts of `records` and `base`, `audit_leaders` of `control`,
+`batches` and `checkpoints`, `audit_log` of the facts of `records`, `base` and `replay`, `audit_leaders` of `control`,
 `audit_snapshots` of `snapshots`; `merged` makes one of what several replicas share. Kafka's own behaviour is what is
 legal. Needs pyarrow and numpy, and no JVM.
 """
 
 from fastquorum.spark.pipelines.invariants.facts import (
     BASE_COLUMNS,
+    REPLAY_COLUMNS,
     TYPES,
     base_facts,
     base_facts_of,
     facts_of,
     record_facts,
+    replay_facts,
 )
 from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.invariants.facts import SCHEMA as FACTS
@@ -46,6 +48,7 @@ __all__ = [
     "NOTES",
     "PROMISES",
     "RECORD_COLUMNS",
+    "REPLAY_COLUMNS",
     "SCHEMA",
     "SNAPSHOT_COLUMNS",
     "STATE_COLUMNS",
@@ -65,4 +68,5 @@ __all__ = [
     "facts_of",
     "merged",
     "record_facts",
+    "replay_facts",
 ]

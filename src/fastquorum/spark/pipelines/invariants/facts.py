@@ -3,16 +3,19 @@
 Made of table `records`, in parallel and before a log is put together; of what was before a log, from table `base`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.carrying import Ints
+from fastquorum.errors import DecompressedTooLarge
+from fastquorum.kernels import BatchFault
+from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.texts import parsed
+from fastquorum.wire.control_records import ControlRecordType
 
 COLUMNS: Final = (
     "cluster_id",
@@ -39,6 +42,8 @@ BASE_COLUMNS: Final = (
     "error",
 )
 """What is read of table `base`."""
+REPLAY_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "error")
+"""What is read of table `replay`."""
 WHOSE: Final = ("cluster_id", "node_id", "directory")
 _NODES: Final = pa.list_(pa.int32())
 _SAID: Final = (
@@ -74,7 +79,16 @@ START: Final = "start"
 """In place of a type: the log is known from `offset` on; null: it begins later, and nothing says with what."""
 GAP: Final = "gap"
 """Likewise: from `offset` on, bytes could not be read; `name` says why."""
+UNREADABLE: Final = "unreadable"
+"""Likewise: the record at `offset`, or without an epoch all those of the batch there, could not be read, though the
+bytes are as they were written; `name` says why."""
+STOPPED: Final = "stopped"
+"""Likewise: a node that replays the log stops at `offset`; `name` says why."""
+MARKS: Final = (START, GAP, UNREADABLE, STOPPED)
 MALFORMED: Final = "malformed"
+"""Such a reason of a single record; the others are a type or a version that is unknown."""
+_NO_RECORDS: Final = f"corrupt: ({BatchFault.RECORD}|{BatchFault.COMPRESSION}|{DecompressedTooLarge.reason})\\b"
+"""What a reader says of a batch whose header and checksum are good."""
 
 _PARTITION: Final = {
     "number": "partitionId",
@@ -104,9 +118,11 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
     ABORT: {},
 }
 TYPES: Final = tuple(_FIELDS)
-"""Those that are looked at; the others are left out where the log is read."""
+"""Those that are looked at; of the others only whether they can be read."""
 CODES: Final = {name: code for code, name in enumerate(TYPES)}
 _FLAGS: Final = {"fenced", "shutting_down"}
+_MARKERS: Final = pa.array([ControlRecordType.ABORT.name, ControlRecordType.COMMIT.name])
+"""Of transactions among user records: a node passes over them, and nothing is known of what they hold."""
 
 
 def codes_of(rows: pa.Table) -> Ints:
@@ -140,12 +156,20 @@ def base_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _of(table.filter(pc.is_valid(table["type"])), {}, is_base=True).to_batches()
 
 
+def replay_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, of table `replay`, with REPLAY_COLUMNS: of what stops it."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        stops = table.filter(pc.is_valid(table["offset"]))
+        yield from _made(stops, STOPPED, {"name": stops["error"]}, is_base=False).to_batches()
+
+
 def _of(table: pa.Table, behind: dict[str, int], *, is_base: bool) -> pa.Table:
     parts = [SCHEMA.empty_table()]
-    is_bad = pc.or_(pc.is_valid(table["error"]), pc.is_null(table["data"]))
+    is_bad = pc.and_(pc.is_valid(table["error"]), pc.invert(pc.is_in(table["type"], _MARKERS)))
     if not is_base:
-        parts.append(_gaps(table, is_bad, behind))
-    good = table.filter(pc.invert(is_bad))
+        parts += _unread(table, is_bad, behind)
+    good = table.filter(pc.and_(pc.invert(is_bad), pc.is_valid(table["data"])))
     for kind in pc.unique(good["type"]).to_pylist():
         if kind in _FIELDS:
             some = good.filter(pc.equal(good["type"], kind))
@@ -174,26 +198,35 @@ def _made(some: pa.Table, kind: str, said: dict[str, Any], *, is_base: bool) -> 
     return pa.table(made, schema=SCHEMA)
 
 
-def _gaps(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> pa.Table:
-    """What could not be read, at the offset behind what could be, or where its segment begins: what damaged bytes claim
-    counts for nothing."""
+def _unread(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> list[pa.Table]:
+    """What could not be read: single records, and all those of a batch, which have their place by that; and damaged
+    bytes."""
     if not pc.any(is_bad).as_py():
         _remember(table, behind)
-        return SCHEMA.empty_table()
-    rows = []
-    directories, segments, offsets, errors = (
-        table[name].to_pylist() for name in ("directory", "segment", "offset", "error")
-    )
-    for at in np.flatnonzero(np.asarray(is_bad)).tolist():
-        before = next((at - back for back in range(1, at + 1) if errors[at - back] is None), None)
-        known = behind.get(directories[at]) if before is None or directories[before] != directories[at] else None
-        if known is None and before is not None and directories[before] == directories[at]:
-            known = offsets[before] + 1
-        rows.append({"offset": max(known or 0, segments[at] or 0), "name": errors[at] or "it cannot be read"})
-    _remember(table.filter(pc.invert(is_bad)), behind)
-    bad = table.filter(is_bad).drop_columns("offset")
-    bad = bad.append_column("offset", pa.array([row["offset"] for row in rows], pa.int64()))
-    return _made(bad, GAP, {"name": pa.array([row["name"] for row in rows], pa.string())}, is_base=False)
+        return []
+    is_of_batch = pc.fill_null(pc.match_substring_regex(table["error"], _NO_RECORDS), False)
+    of_batch = pc.and_(is_of_batch, pc.is_valid(table["offset"]))
+    has_place = pc.or_(pc.is_valid(table["epoch"]), of_batch)  # damaged bytes have no epoch
+    records = table.filter(pc.and_(is_bad, has_place))
+    is_damage = pc.and_(is_bad, pc.invert(has_place))
+    gaps = _gaps(table, np.asarray(is_damage), behind)
+    _remember(table.filter(pc.invert(is_damage)), behind)
+    return [_made(records, UNREADABLE, {"name": records["error"]}, is_base=False), gaps]
+
+
+def _gaps(table: pa.Table, is_damage: Flags, behind: Mapping[str, int]) -> pa.Table:
+    """Damaged bytes, at the offset behind what could be read before them, or where their segment begins: what they
+    claim counts for nothing."""
+    directories, segments, offsets = (table[name].to_pylist() for name in ("directory", "segment", "offset"))
+    known, begins = dict(behind), []
+    for directory, segment, offset, is_one in zip(directories, segments, offsets, is_damage.tolist(), strict=True):
+        if is_one:
+            begins.append(max(known.get(directory, 0), segment or 0))
+        else:
+            known[directory] = offset + 1
+    bad = table.filter(pa.array(is_damage)).drop_columns("offset")
+    bad = bad.append_column("offset", pa.array(begins, pa.int64()))
+    return _made(bad, GAP, {"name": bad["error"]}, is_base=False)
 
 
 def _remember(table: pa.Table, behind: dict[str, int]) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.pipelines.torn import CUT_OFF
+from fastquorum.spark.tables.quorum_state import NO_STATE
 
 
 class Kind(StrEnum):
@@ -29,6 +30,7 @@ class Kind(StrEnum):
     LOST_RECORDS = "lost-records"
     BIT_FLIP = "bit-flip"
     NOT_REPLAYABLE = "not-replayable"
+    QUORUM_STATE = "quorum-state"
     TORN_END = "torn-end"
     UNCHECKED = "unchecked"
 
@@ -49,17 +51,32 @@ PROMISES: Final = MappingProxyType(
         Kind.LOST_RECORDS: "a log goes on to where its snapshots end, at least",
         Kind.BIT_FLIP: "bytes are as they were written",
         Kind.NOT_REPLAYABLE: "a record fits what there is before it",
+        Kind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
         Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
         Kind.UNCHECKED: "what could not be checked is named",
     }
 )
 NOTHING: Final = "the log is empty: there is nothing to look at"
+_NEW_VOTER: Final = (
+    "its node does not start so: restore the file, or format an empty directory under a new directory id and let it "
+    "fetch the log from the others"
+)
 REMEDIES: Final[Mapping[str, str]] = {
+    Kind.NOT_REPLAYABLE: "a node stops there, unless it starts from a later snapshot: where the type or version is "
+    "unknown here, newer software may have written it: upgrade the nodes, and this program; where only some replicas "
+    "have it (audit replicas), format those anew; else restore a backup",
+    Kind.QUORUM_STATE: _NEW_VOTER,
     Kind.TORN_END: CUT_OFF,
-    Kind.UNCHECKED: "if its node has run before, bring back what was in the log",
+    Kind.UNCHECKED: "where the log before it was removed, as retention does, nothing is to be done; else mend what "
+    "keeps the log from being read, and look again",
 }
-"""What to do about each note."""
-NOTES: Final = frozenset(REMEDIES)
+"""What to do about a finding, by its kind."""
+_BY_WORDS: Final[Mapping[str, str]] = {
+    NOTHING: "if its node has run before, bring back what was in the log",
+    NO_STATE: f"nothing is to be done about a copy that leaves it out; of a directory to run on, {_NEW_VOTER}",
+}
+"""Of those that are told from others of their kind by what they say."""
+NOTES: Final = frozenset({Kind.TORN_END, Kind.UNCHECKED})
 """Kinds that break no promise."""
 
 SCHEMA: Final = pa.schema(
@@ -156,16 +173,18 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def as_report(found: pa.Table) -> dict[str, Any]:
     """The same for programs. `violations`, and `notes`, which are none; `kinds`: how many of each kind of violation;
-    `clusters`: the same of each cluster that has any. A note has `remedy`, what to do about it."""
+    `clusters`: the same of each cluster that has any. `remedy`: what to do about a finding; null: it is for its reader
+    to say."""
     rows = found.to_pylist()
     for row in rows:
         row["timestamp"] = None if row["timestamp"] is None else row["timestamp"].isoformat()
+        row["remedy"] = _BY_WORDS.get(row["says"], REMEDIES.get(row["kind"]))
     rows.sort(key=lambda row: (row["cluster_id"] or "", *_order(row)))
     violations = [row for row in rows if row["is_violation"]]
     clusters = sorted({row["cluster_id"] or "" for row in violations})
     return {
         "violations": violations,
-        "notes": [{**row, "remedy": REMEDIES[row["kind"]]} for row in rows if not row["is_violation"]],
+        "notes": [row for row in rows if not row["is_violation"]],
         "kinds": _kinds(violations),
         "clusters": [
             {"cluster_id": each, "kinds": _kinds([row for row in violations if (row["cluster_id"] or "") == each])}

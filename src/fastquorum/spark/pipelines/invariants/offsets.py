@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, Finding, Kind, Whose, table_of
 from fastquorum.spark.pipelines.torn import is_crash, looks_torn
+from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.identity import LogKind
 
 COLUMNS: Final = (
@@ -30,7 +31,17 @@ COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "is_good")
 """What is read of table `checkpoints`."""
-STATE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "log_kind", "begin_offset", "durable_offset")
+STATE_COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "log_kind",
+    "begin_offset",
+    "durable_offset",
+    "last_epoch_start",
+    "format",
+    "error",
+)
 """What is read of table `quorum_state`, which has a row for each directory."""
 _NOTHING: Final = -1
 _NO_GOING_ON: Final = f"corrupt: {BatchFault.OFFSET}"
@@ -44,6 +55,8 @@ class _Kept(NamedTuple):
     """Of its newest good snapshot, exclusive; 0: there is none."""
     durable_end: int | None
     """Of its durable mark, exclusive; None: there is none."""
+    last_epoch_start: int
+    """The first offset of the last epoch that its leader-epoch-checkpoint has; 0: there is none."""
     begin: int
     """Where its files begin."""
     is_of_users: bool
@@ -51,10 +64,16 @@ class _Kept(NamedTuple):
 
     @classmethod
     def of(cls, told: pa.Table) -> Self:
-        ends = {name: _most(told, name) for name in ("durable_offset", "begin_offset")}
+        ends = {name: _most(told, name) for name in ("durable_offset", "last_epoch_start", "begin_offset")}
         good = told.filter(pc.fill_null(told["is_good"], False)) if "is_good" in told.schema.names else told
         is_of_users = "log_kind" in told.schema.names and LogKind.USER in told["log_kind"].to_pylist()
-        return cls(_most(good, "offset") or 0, ends["durable_offset"], ends["begin_offset"] or 0, is_of_users)
+        return cls(
+            _most(good, "offset") or 0,
+            ends["durable_offset"],
+            ends["last_epoch_start"] or 0,
+            ends["begin_offset"] or 0,
+            is_of_users,
+        )
 
 
 def _most(table: pa.Table, name: str) -> int | None:
@@ -96,14 +115,30 @@ def audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
         says = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
         found.append(_of(ordered, int(good[at]), Kind.EPOCH_BACKWARDS, says, int(base[at - 1]), int(epochs[at - 1])))
     end_offset = int(last.max()) + 1 if len(good) else kept.begin
-    if not is_end_damaged:
-        found += _lost(end_offset, kept)
+    lost = [] if is_end_damaged else _lost(end_offset, kept)
+    if lost:  # an end that looks torn is the lesser thing to say of it
+        found = [each for each in found if each.kind is not Kind.TORN_END] + lost
     if kept.is_of_users and kept.begin > kept.snapshot_end:
         says = f"the log begins at offset {kept.begin}, and no snapshot says what was before"
         found.append(Finding(Kind.MISSING_SEGMENT, says, None))
     if not found and not batches.num_rows and not kept.snapshot_end:
         found.append(Finding(Kind.UNCHECKED, NOTHING, None))
+    found += _of_state(told, end_offset)
     return table_of(found, Whose.of(ordered if ordered.num_rows else told))
+
+
+def _of_state(told: pa.Table, end_offset: int) -> list[Finding]:
+    """A node does not start where its epoch and vote cannot be read, or are missing beside records; a copy of a log by
+    itself may do without them."""
+    if "format" not in told.schema.names:
+        return []
+    found = []
+    for row in told.filter(told["error"].is_valid()).to_pylist():
+        if row["format"] is not None:
+            found.append(Finding(Kind.QUORUM_STATE, row["error"], None))
+        elif row["error"] == NO_STATE and row["node_id"] is not None and end_offset > 0:
+            found.append(Finding(Kind.UNCHECKED, NO_STATE, None))
+    return found
 
 
 def _lost(end_offset: int, kept: _Kept) -> list[Finding]:
@@ -113,6 +148,8 @@ def _lost(end_offset: int, kept: _Kept) -> list[Finding]:
         had = f"its own snapshot is of all below {kept.snapshot_end}"
     elif (kept.durable_end or 0) > end_offset:
         had = f"all below {kept.durable_end} had been synced"
+    elif end_offset == 0 and kept.last_epoch_start:
+        had = f"its leader-epoch-checkpoint has an epoch that began at offset {kept.last_epoch_start}"
     else:
         return []
     return [Finding(Kind.LOST_RECORDS, f"the log ends at offset {end_offset}, and {had}", end_offset)]
@@ -155,7 +192,7 @@ def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> Finding
     else:
         kind = Kind.BIT_FLIP
     size = f", {row['size_bytes']} bytes" if row["size_bytes"] else ""
-    return Finding(kind, f"{row['error']}{size}", row["base_offset"])
+    return Finding(kind, f"{row['error']}{size}", None if row["base_offset"] is None else offset)
 
 
 def _expected(ordered: pa.Table, at: int) -> int:

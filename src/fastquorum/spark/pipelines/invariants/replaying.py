@@ -5,6 +5,7 @@ what was before would contradict.
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,16 @@ import pyarrow.compute as pc
 from fastquorum.errors import ImageFailed
 from fastquorum.spark.pipelines.choosing import ints, taken
 from fastquorum.spark.pipelines.invariants.brokers import audit_brokers
-from fastquorum.spark.pipelines.invariants.facts import GAP, MALFORMED, START, TYPES, codes_of
+from fastquorum.spark.pipelines.invariants.facts import (
+    GAP,
+    MALFORMED,
+    MARKS,
+    START,
+    STOPPED,
+    TYPES,
+    UNREADABLE,
+    codes_of,
+)
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
 from fastquorum.spark.pipelines.invariants.partitions import PartitionAudit
 from fastquorum.spark.pipelines.transactions import fates
@@ -24,7 +34,7 @@ def audit_log(facts: pa.Table) -> pa.Table:
     if facts.num_rows == 0:
         return SCHEMA.empty_table()
     found: list[Finding] = []
-    is_mark = np.asarray(pc.is_in(facts["type"], pa.array([START, GAP])))
+    is_mark = np.asarray(pc.is_in(facts["type"], pa.array(MARKS)))
     marks = facts.filter(pa.array(is_mark))
     start, gaps = _marked(marks, found)
     offsets, is_base = ints(facts["offset"]), np.asarray(facts["is_base"])
@@ -42,6 +52,7 @@ def audit_log(facts: pa.Table) -> pa.Table:
         found += _section(
             rows.slice(begin, end - begin), is_whole=is_first and start is not None, base_count=is_first * base_count
         )
+    found += _stops(marks, found)
     return table_of(found, Whose.of(facts))
 
 
@@ -53,12 +64,32 @@ def _marked(marks: pa.Table, found: list[Finding]) -> tuple[int | None, list[int
             start = mark["offset"]
             if start is None:
                 found.append(Finding(Kind.MISSING_SEGMENT, mark["name"], None))
-            continue
-        gaps.append(mark["offset"] or 0)
-        if mark["name"] == MALFORMED:
-            says = "the record cannot be read: it is malformed"
-            found.append(Finding(Kind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"]))
+        elif mark["type"] == UNREADABLE:
+            gaps.append(mark["offset"])
+            found.append(_not_replayable(mark, _unread(mark)))
+        elif mark["type"] == GAP:
+            gaps.append(mark["offset"] or 0)
     return start, sorted(gaps)
+
+
+def _stops(marks: pa.Table, found: list[Finding]) -> list[Finding]:
+    """What a node stops at, unless it is found already: most records are judged here by a few promises alone, and by
+    all there is to them only where they are replayed."""
+    known = {each.offset for each in found if each.kind is Kind.NOT_REPLAYABLE}
+    stops = marks.filter(pc.equal(marks["type"], STOPPED)).to_pylist()
+    return [_not_replayable(each, each["name"]) for each in stops if each["offset"] not in known]
+
+
+def _not_replayable(mark: dict[str, Any], says: str) -> Finding:
+    return Finding(Kind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"])
+
+
+def _unread(mark: dict[str, Any]) -> str:
+    """What cannot be read, and why: all that is unknown here may be known to newer software."""
+    if mark["epoch"] is None:
+        return f"the records of the batch cannot be read: {mark['name']}"
+    why = "it is malformed" if mark["name"] == MALFORMED else f"{mark['name']} here"
+    return f"the record cannot be read: {why}"
 
 
 def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding]:
@@ -69,7 +100,8 @@ def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding
     try:
         counts, _ = fates(types, TYPES, none, offsets, begins_whole=is_whole)
     except ImageFailed as error:
-        found.append(Finding(Kind.NOT_REPLAYABLE, str(error), error.offset))
+        at = int(np.searchsorted(offsets, error.offset))
+        found.append(_not_replayable(rows.slice(at, 1).to_pylist()[0], str(error)))
         counts = ~none
     rows = taken(rows, np.flatnonzero(counts))
     partitions = PartitionAudit(rows, is_whole=is_whole, base_count=base_count)

@@ -37,6 +37,8 @@ def audit_snapshots(snapshots: pa.Table) -> pa.Table:
             found = Finding(Kind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"])
         elif row["verdict"] == "damaged":
             found = Finding(Kind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
+        elif row["verdict"] == "not-replayable":
+            found = Finding(Kind.NOT_REPLAYABLE, f"the snapshot cannot be loaded: {row['error']}", *where)
         else:
             unchecked.setdefault((whose, row["error"]), []).append(row)
             continue

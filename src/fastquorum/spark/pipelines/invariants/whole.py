@@ -32,7 +32,8 @@ def audit_by(read: Read) -> pa.Table:
     said = pa.concat_tables(
         [
             read("base", facts.BASE_COLUMNS, mapped=(facts.base_facts, facts.SCHEMA), types=types),
-            read("records", facts.COLUMNS, mapped=(facts.record_facts, facts.SCHEMA), types=types),
+            read("records", facts.COLUMNS, mapped=(facts.record_facts, facts.SCHEMA)),  # of all types: can it be read?
+            read("replay", facts.REPLAY_COLUMNS, mapped=(facts.replay_facts, facts.SCHEMA)),
         ]
     )
     found = pa.concat_tables(
