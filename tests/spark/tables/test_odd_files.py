@@ -1,5 +1,6 @@
 """FIFOs, sockets, and links that lead nowhere, in place of files and directories: named, never opened."""
 
+import json
 import os
 import shutil
 import socket
@@ -140,12 +141,14 @@ def test_commands_end_whatever_lies_in_a_directory(
 ) -> None:
     root = tmp_path / "n1"
     make_log(root, 1)
+    state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "data_version": 0}
+    (root / LOG_DIRECTORY / "quorum-state").write_text(json.dumps(state))
     (root / name).unlink(missing_ok=True)
     fifo(root / name)
     for words in (["verify"], ["dump"], ["export", "--out", str(tmp_path / "out")]):
         status = main(["log", *words, str(root)])
         said = "".join(capsys.readouterr())
-        assert status == 0 or f"{name}: is a FIFO, not a file" in said, words
+        assert status == 0 or (name in said and "is a FIFO, not a file" in said), words
         assert status != 0 or name != LOG, words
     main(["image", str(root)])  # of a log of another kind there is none
 
