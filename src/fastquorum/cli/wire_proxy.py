@@ -162,7 +162,7 @@ class Proxy:
         except asyncio.CancelledError:
             self._dialer.cancel(number)
             if not dial.cancelled():  # it had ended, in the same turn
-                _close(dial.result())
+                dial.result().close()
             raise
         finally:
             del self._dials[number]
@@ -175,12 +175,7 @@ class Proxy:
             if dial is not None and not dial.done():
                 dial.set_result(dialed)
             else:
-                _close(dialed)
-
-
-def _close(dialed: Dialed) -> None:
-    if dialed.sock is not None:
-        dialed.sock.close()
+                dialed.close()
 
 
 def _hosts(host: str) -> str | list[str]:

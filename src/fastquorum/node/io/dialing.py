@@ -37,6 +37,11 @@ class Dialed(NamedTuple):
     sock: socket.socket | None
     reason: str = ""
 
+    def close(self) -> None:
+        """Nobody wants the socket, if there is one."""
+        if self.sock is not None:
+            self.sock.close()
+
 
 class DialError(OSError):
     """Nobody could be reached there in time; `strerror` says why."""
@@ -362,8 +367,7 @@ class Dialer:
             if not self._is_over:
                 self._report(number, dialed)
                 return
-        if dialed.sock is not None:
-            dialed.sock.close()
+        dialed.close()
 
     def _begin(self) -> _Loop:
         loop = _Loop(self._tell)

@@ -49,9 +49,7 @@ def dial_timeout_s(config: QuorumConfig) -> float:
 def close_dialed(dialed: deque[tuple[Connection, Dialed]]) -> None:
     """Close what was connected and is wanted by nobody any more."""
     while dialed:
-        sock = dialed.popleft()[1].sock
-        if sock is not None:
-            sock.close()
+        dialed.popleft()[1].close()
 
 
 class LastErrors:
