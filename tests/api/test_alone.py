@@ -62,6 +62,16 @@ def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernel
         assert said[0] in get(quorum.metrics_endpoint, "/readyz").body
 
 
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_two_voters_at_one_address_under_two_names_are_told(tmp_path: Path, kernels: str) -> None:
+    (port,) = free_ports(1)
+    both = f"1@127.0.0.1:{port},2@localhost:{port}"
+    with sync.open(tmp_path, **alone([port], kernels=kernels) | {"voters": both}) as quorum:
+        wait_until(lambda: len(quorum.describe().unreachable) == 1, WAIT_S)
+        with pytest.raises(NotReady, match=f"node 2 at localhost:{port} .* another node"):
+            quorum.wait_ready(timeout=0.01)
+
+
 def test_the_command_that_describes_a_quorum_hands_it_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ports = free_ports(3)
     with sync.open(tmp_path, **alone(ports)) as quorum:

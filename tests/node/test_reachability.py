@@ -5,8 +5,12 @@ import pytest
 from fastquorum.node.causes import WORDS, reason_of
 from fastquorum.node.ports import Unreachable
 from fastquorum.node.reachability import STALE_US, TOLD_AFTER_US, Reachability, unreachable_text
+from fastquorum.raft.events import FetchResponseReceived, ResponseReceived
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Micros, NodeId
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.quorum import VoteResponse
 
 from .rig import FakeListener, Rig
 
@@ -79,15 +83,44 @@ def test_it_is_said_who_since_when_and_why() -> None:
     assert unreachable_text((), 0) == ""
 
 
+def answered(error: ErrorCode, partition_error: ErrorCode = ErrorCode.NONE) -> ResponseReceived:
+    """Voter 2 answers a Vote so."""
+    partition = VoteResponse.TopicData.PartitionData(error_code=partition_error)
+    topics = [VoteResponse.TopicData(partitions=[partition])]
+    return ResponseReceived(2, 0, VoteResponse(error_code=error, topics=topics))
+
+
 def test_a_voter_of_another_cluster_is_named_though_it_is_reached() -> None:
     reach, _, listener = watched()
-    reach.foreign[2] = 0
+    reach.on_event(answered(ErrorCode.INCONSISTENT_CLUSTER_ID), 0)
     reach.look(TOLD_AFTER_US)
     assert "of another cluster" in reach.text()
     assert listener.reach == [], "that is told by itself"
-    reach.foreign.clear()
+    reach.on_event(answered(ErrorCode.NONE), 2 * TOLD_AFTER_US)
     reach.look(2 * TOLD_AFTER_US)
     assert reach.text() == ""
+
+
+def test_a_voter_at_whose_address_another_one_answers_is_named_though_it_is_reached() -> None:
+    reach, _, listener = watched()
+    for now in range(0, 2 * TOLD_AFTER_US, TOLD_AFTER_US // 4):
+        reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), now)
+        reach.on_event(FetchResponseReceived(2, -1, FetchResponse(), None), now)  # which names no voter
+        reach.look(now)
+    assert "node 2 at h2:9093 cannot be reached" in reach.text()
+    assert "another node, or one with another directory id, answers there" in reach.text()
+    assert listener.reach == [(2, False)]
+    reach.on_event(answered(ErrorCode.NONE), 2 * TOLD_AFTER_US)
+    reach.look(2 * TOLD_AFTER_US)
+    assert (reach.text(), listener.reach[1:]) == ("", [(2, True)])
+
+
+def test_nothing_is_said_of_a_voter_that_was_not_asked_for_long() -> None:
+    reach, _, listener = watched()
+    reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
+    reach.look(TOLD_AFTER_US)
+    reach.look(STALE_US)
+    assert (reach.text(), listener.reach) == ("", [(2, False)])
 
 
 def test_every_cause_has_words() -> None:
