@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.fold import Fold
-from fastquorum.controller.image.partition import Partition
+from fastquorum.controller.image.partition import Partition, Recovery
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.quorum import Quorum
@@ -317,6 +317,10 @@ class Metadata:
             return  # nobody that stays was in sync: Kafka's `PartitionReassignmentRevert`
         if broker is None or not (broker.is_active or was_active):
             raise Violation("C3", f"{where}: {member} joins the ISR as {broker}")
+        if _is_elected_alone(old, new) and any(
+            _is_unclean_allowed(image, self._names[place[0]]) for image in (before, after)
+        ):
+            return  # by an election, whatever was proposed of the same ISR before
         said = self._proposed.get((place, old.partition_epoch), [])
         fitting = [each for each in said if set(new.isr) in (set(each), set(each) - set(old.removing))]
         if fitting and not any(each.get(member) in (broker.epoch, -1) for each in fitting):
@@ -381,6 +385,11 @@ def _check_move(old: Partition, new: Partition, where: str) -> None:
     were_in_sync = awaited <= set(new.isr) or (is_from_outside and awaited <= set(old.isr))
     if not were_in_sync and not new.is_reassigning:
         raise Violation("C10", f"{where}: {sorted(gone)} go before {sorted(awaited)} are in sync: {new} after {old}")
+
+
+def _is_elected_alone(old: Partition, new: Partition) -> bool:
+    """Is there a new leader, which is the whole ISR since the election that chose it was unclean (KIP-704)?"""
+    return new.leader != old.leader and new.isr == (new.leader,) and new.recovery == Recovery.RECOVERING
 
 
 def _is_unclean_allowed(image: Image, topic_name: str) -> bool:
