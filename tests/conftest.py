@@ -14,10 +14,15 @@ import fastquorum
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# Whoever starts this in the background of a script has it ignore SIGINT, and with it every process that it starts:
-# those whose Ctrl-C is tested too.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever starts this in the background of a script, or by nohup, has it ignore these, and with it every process that it
+# starts: those whose Ctrl-C or hanging up is tested too.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 LEFT_OUT = "not long"
 """Of the whole suite: a path that is named runs all that is there."""

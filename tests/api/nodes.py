@@ -1,13 +1,13 @@
 """Builders: real nodes on loopback ports, over temporary directories, with small timeouts."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
-from fastquorum.errors import NotLeader
+from fastquorum.errors import NotLeader, NotReady
 from fastquorum.loopback import free_ports
 from fastquorum.node.io.native_flusher import NativeFlusher
 
@@ -76,6 +76,12 @@ class Trio:
     def followers(self) -> list[sync.Quorum]:
         leader = self.leader
         return [node for node in self.nodes.values() if node is not leader]
+
+    def have_lead(self, heir: sync.Quorum) -> None:
+        """Have this node lead; somebody else may be elected first, or who leads once more."""
+        while not heir.is_leader:
+            with suppress(NotLeader, NotReady):
+                self.leader.transfer_leadership(heir.node_id, WAIT_S)
 
     def append(self, value: bytes) -> int:
         """To whoever leads; not to be used where an append of unknown fate may not be repeated."""

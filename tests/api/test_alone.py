@@ -192,7 +192,7 @@ def test_why_leadership_changed_is_told(tmp_path: Path) -> None:
         assert next(leader.leadership()).reason.endswith("a majority voted for this node")
         changes = follower.leadership()
         next(changes)
-        leader.transfer_leadership(follower.node_id, WAIT_S)
+        nodes.have_lead(follower)
         mine = next(each for each in leader.leadership() if each.leader_id == follower.node_id)
         assert "another node" in mine.reason
         theirs = next(each for each in changes if each.is_self)

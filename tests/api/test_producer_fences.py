@@ -1,7 +1,6 @@
 """Whoever opens a producer has its name: the former one is fenced, on every node, and what is final is true."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Literal
 
@@ -71,13 +70,6 @@ def test_without_a_majority_nothing_final_is_said(tmp_path: Path, kernels: Name)
         trio.close()
 
 
-def have_lead(trio: Trio, wanted: sync.Quorum) -> None:
-    """Somebody else may be elected first."""
-    while not wanted.is_leader:
-        with contextlib.suppress(NotLeader, NotReady):
-            trio.leader.transfer_leadership(wanted.node_id, timeout=WAIT_S)
-
-
 def test_a_name_moves_with_its_fence_from_leader_to_leader(tmp_path: Path) -> None:
     trio = Trio(tmp_path, fetch_timeout_us=5_000_000)
     trio.open(1, 2, 3)
@@ -86,13 +78,13 @@ def test_a_name_moves_with_its_fence_from_leader_to_leader(tmp_path: Path) -> No
         one, other = trio.leader, trio.followers[0]
         with one.producer("p", timeout=WAIT_S) as former:
             offset = former.append(b"a", timeout=WAIT_S)
-            have_lead(trio, other)
+            trio.have_lead(other)
             with other.producer("p", timeout=WAIT_S) as newer:
                 assert newer.append(b"a", sequence=0, timeout=WAIT_S) == offset
                 newer.append(b"b", timeout=WAIT_S)
             with pytest.raises(NotLeader):
                 former.append(b"x", timeout=WAIT_S)
-            have_lead(trio, one)
+            trio.have_lead(one)
             with pytest.raises(ProducerFenced):
                 former.append(b"x", timeout=WAIT_S)
         assert values_of(trio.leader) == [b"a", b"b"]

@@ -88,8 +88,7 @@ def test_a_task_that_reads_reaches_what_a_barrier_returned(tmp_path: Path) -> No
 def test_followers_say_how_far_they_are_behind_an_election(tmp_path: Path) -> None:
     with trio(tmp_path) as nodes:
         nodes.append(b"x")
-        leader = nodes.leader
-        leader.transfer_leadership(nodes.followers[0].node_id, WAIT_S)
+        nodes.have_lead(nodes.followers[0])
         end_offset = nodes.leader.read_barrier(WAIT_S)
         for node in nodes.nodes.values():
             found, position = read(node.committed(), end_offset)

@@ -165,7 +165,7 @@ ACTS = (
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_order_of_events_makes_a_replica_break_a_promise(data: st.DataObject) -> None:
     life = Life(data, data.draw(st.sampled_from(((1, 2, 3), (1, 2), (1,), (2, 3)))))

@@ -12,8 +12,8 @@ from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
-SEEDS = 40
-CHUNK = 20
+SEEDS = 24
+CHUNK = 12
 
 
 @pytest.fixture(scope="module")

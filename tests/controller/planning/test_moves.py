@@ -111,7 +111,7 @@ def load(partitions: list[list[int]]) -> Counter[int]:
     return Counter(each for replicas in partitions for each in replicas)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(clusters())
 def test_no_plan_breaks_a_rule_and_what_is_left_could_not_be_helped(cluster: Cluster) -> None:
     found = plan(cluster)
@@ -140,7 +140,7 @@ def test_no_plan_breaks_a_rule_and_what_is_left_could_not_be_helped(cluster: Clu
     assert (again.after.tolist(), again.partitions.tolist()) == (found.after.tolist(), found.partitions.tolist())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(clusters())
 def test_nobody_is_left_above_the_bounds_who_could_give_to_somebody_below(cluster: Cluster) -> None:
     whole = after(cluster, plan(cluster, Limits(tolerance=0.0)))

@@ -657,7 +657,7 @@ def test_the_report_has_what_programs_ask_for() -> None:
 # --- against the slow model -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(broken_logs())
 def test_whatever_a_log_does_what_is_found_is_what_the_slow_model_finds(steps: list[Any]) -> None:
     rows = audit_log(facts_of(with_errors(records(steps)))).to_pylist()

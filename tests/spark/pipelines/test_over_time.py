@@ -42,7 +42,7 @@ def curves(steps: list[Step]) -> dict[str, Any]:
     return said
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(logs())
 def test_of_each_step_it_is_the_most_at_once_and_the_mean(steps: list[Step]) -> None:
     if not steps:

@@ -484,7 +484,7 @@ def test_without_a_good_snapshot_nothing_is_known_of_what_was_before() -> None:
 # --- against the slow model -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(logs())
 def test_whatever_happens_the_sums_are_those_of_the_slow_model(steps: list[Step]) -> None:
     found = timeline(records(steps))
@@ -505,7 +505,7 @@ def test_whatever_happens_the_sums_are_those_of_the_slow_model(steps: list[Step]
         assert row["led"] == sum(each["leader"] == broker_id for each in walked.world.partitions.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(logs(), st.data())
 def test_a_log_in_two_with_an_image_between_sums_up_to_the_same(steps: list[Step], data: st.DataObject) -> None:
     markers = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")

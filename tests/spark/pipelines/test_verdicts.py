@@ -38,7 +38,7 @@ from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(world=worlds())
 def test_whatever_is_wrong_with_a_minority_is_named_and_every_pipeline_ends_where_the_rest_does(world: World) -> None:
     rows = audit_cluster(world.batches(), world.told()).to_pylist()
