@@ -9,7 +9,7 @@ exceptions below it.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,6 +80,14 @@ OURS_PERHAPS_IN: Final[Mapping[str, str]] = {"snapshots": _FORGOTTEN, "stale dir
 """By scenario: one that it gives if the node that lost its directory happens to ask it before it knows the epoch."""
 
 
+THEIRS_PERHAPS_IN: Final[Mapping[str, Collection[str]]] = {
+    "another cluster": {
+        "ERROR KafkaRaftClient: Unexpected error INCONSISTENT_CLUSTER_ID in VOTE response: InboundResponse",
+    }
+}
+"""By scenario: what Kafka's controllers say there if a busy machine makes them stand for election."""
+
+
 def classes(text: str) -> set[str]:
     """Of what a JVM logged."""
     found = set()
@@ -128,7 +136,8 @@ def unheard_of(members: Sequence[Member], scenario: str) -> list[str]:
         missing = [] if warned else [f"no node of ours gives the warning {wanted!r}"]
     perhaps = OURS_PERHAPS_IN.get(scenario, "")
     ours = {line for line in ours if not re.fullmatch(perhaps, _TIME.sub("", line))}
-    return sorted(unknown - set(known[scenario]) - EXCEPTIONS.keys()) + sorted(ours) + missing
+    unknown -= {*known[scenario], *EXCEPTIONS, *THEIRS_PERHAPS_IN.get(scenario, ())}
+    return sorted(unknown) + sorted(ours) + missing
 
 
 def record(scenario: str, found: set[str], kafka_version: str) -> None:

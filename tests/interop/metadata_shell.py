@@ -17,6 +17,14 @@ READY: Final = "cat /image/provenance"
 PROMPT: Final = ">> "
 
 
+def printed(kafka: Kafka, file: Path, *command: str) -> str | None:
+    """What it prints for one command given by its words; None: nothing in time."""
+    try:
+        return kafka.shell(file, *command, timeout_s=SHELL_S)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def answers(kafka: Kafka, file: Path, commands: tuple[str, ...], ready: str) -> list[str]:
     """What it prints for each, at its prompt. `ready`: how the provenance begins when it has read all of the file."""
     lines = "".join(f"{each}\n" for each in (READY, *commands))

@@ -26,7 +26,7 @@ from tests.controller.image.test_image import FULL, ID, change
 from tests.wire.golden import CLUSTER
 
 from .kafka import Kafka
-from .metadata_shell import SHELL_S, SHELL_TRIES, answers
+from .metadata_shell import SHELL_TRIES, answers, printed
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -78,8 +78,8 @@ def ours(file: Path, commands: tuple[str, ...]) -> Iterator[str]:
 
 
 def assert_same(theirs: list[str], mine: Iterator[str], commands: tuple[str, ...]) -> None:
-    for command, expected, printed in zip(commands, theirs, mine, strict=True):
-        assert printed == expected, command
+    for command, expected, found in zip(commands, theirs, mine, strict=True):
+        assert found == expected, command
 
 
 def test_a_segment_is_seen_as_by_kafkas_shell(kafka: Kafka) -> None:
@@ -98,7 +98,7 @@ def test_one_command_given_by_its_words_is_answered_as_by_kafkas_shell(kafka: Ka
     for command in (("ls", "/image/cluster/brokers"), ("cat", "/image/topics/byName/clicks-1/0")):
         expected = in_process("shell", file, *command).out
         assert expected
-        assert any(kafka.shell(file, *command, timeout_s=SHELL_S) == expected for _ in range(SHELL_TRIES))
+        assert any(printed(kafka, file, *command) == expected for _ in range(SHELL_TRIES))
 
 
 def quota(**entity: str) -> ClientQuotaRecord:

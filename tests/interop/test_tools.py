@@ -3,7 +3,6 @@
 One quorum serves the whole module; whoever kills a node starts it again and waits until it has caught up.
 """
 
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
 
 from .directories import CLUSTER, fastquorum, golden_values
 from .kafka import Kafka
-from .metadata_shell import SHELL_S, SHELL_TRIES
+from .metadata_shell import SHELL_TRIES, printed
 from .nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC, Description, Nodes, running
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
@@ -334,10 +333,7 @@ def shell_sees(kafka: Kafka, file: Path, words: tuple[str, ...], expected: list[
     found: list[list[str]] = []
     while expected not in found:
         assert len(found) < SHELL_TRIES, (file, found)
-        try:
-            found.append(kafka.shell(file, *words, timeout_s=SHELL_S).split())
-        except subprocess.TimeoutExpired:
-            found.append(["nothing"])
+        found.append((printed(kafka, file, *words) or "nothing").split())
 
 
 @pytest.mark.long

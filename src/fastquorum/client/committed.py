@@ -83,7 +83,7 @@ class LiveImage:
             while (began := self._fold.next_offset) < end:
                 found = self._log.fetch(began, end, self._last_epoch)
                 if isinstance(found, OffsetAndEpoch):
-                    self._fold, self._last_epoch = _snapshot_fold(self._log, self._kernels, end)
+                    self._fold, self._last_epoch = _snapshot_fold(self._log, self._kernels, end_offset)
                 elif not self._add(found, end):
                     break
                 advance(self._fold.next_offset - began)
@@ -99,15 +99,18 @@ class LiveImage:
         return True
 
 
-def _snapshot_fold(log: CommittedLog, kernels: Kernels, end: Offset) -> tuple[Fold, Epoch]:
-    """In a file, as large as it may be, and from there as any other snapshot is read."""
+def _snapshot_fold(log: CommittedLog, kernels: Kernels, end: Offset | None) -> tuple[Fold, Epoch]:
+    """In a file, as large as it may be, and from there as any other snapshot is read.
+
+    Without `end` it may have been taken while this reads: all that it holds is committed.
+    """
     with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
         directory = os.path.join(root, names.LOG_DIRECTORY)
         os.mkdir(directory)
         draft = os.path.join(directory, _DRAFT)
         with open(draft, "w+b") as file:
             snapshot = log.copy_snapshot(file)
-        if snapshot.offset > end:
+        if end is not None and snapshot.offset > end:
             raise OffsetOutOfRange(
                 f"what precedes offset {snapshot.offset} is in a snapshot as a whole: there is no image at {end}",
                 offset=end,
