@@ -8,9 +8,9 @@ from fastquorum.node.reachability import STALE_US, TOLD_AFTER_US, Reachability, 
 from fastquorum.raft.events import FetchResponseReceived, ResponseReceived
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Micros, NodeId
-from fastquorum.wire import ErrorCode
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.quorum import VoteResponse
+from fastquorum.wire.quorum import EndQuorumEpochResponse, VoteResponse
 
 from .rig import FakeListener, Rig
 
@@ -113,6 +113,43 @@ def test_a_voter_at_whose_address_another_one_answers_is_named_though_it_is_reac
     reach.on_event(answered(ErrorCode.NONE), 2 * TOLD_AFTER_US)
     reach.look(2 * TOLD_AFTER_US)
     assert (reach.text(), listener.reach[1:]) == ("", [(2, True)])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        EndQuorumEpochResponse(),
+        answered(ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH).message,
+        answered(ErrorCode.VOTER_NOT_FOUND).message,
+    ],
+)
+def test_an_answer_that_any_node_gives_takes_nothing_back(answer: Message) -> None:
+    reach, _, listener = watched()
+    reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
+    reach.look(TOLD_AFTER_US)
+    reach.on_event(ResponseReceived(2, 0, answer), TOLD_AFTER_US)
+    reach.look(TOLD_AFTER_US)
+    assert ("another node" in reach.text(), listener.reach) == (True, [(2, False)])
+
+
+def test_a_refusal_after_a_long_time_without_one_begins_anew() -> None:
+    reach, _, listener = watched()
+    for now in (0, 10 * STALE_US):
+        reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), now)
+    assert [each.since_us for each in reach.unreachable] == [10 * STALE_US]
+    assert listener.reach == []
+
+
+@pytest.mark.parametrize("now_at", [Endpoint("CONTROLLER", "right", 9093), None])
+def test_a_voter_that_is_known_by_another_address_by_now_or_is_none_is_not_named(now_at: Endpoint | None) -> None:
+    listener = FakeListener()
+    at = [AT, now_at]
+    reach = Reachability(Connections(), listener, lambda _: at[0])  # type: ignore[arg-type]
+    reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
+    reach.look(TOLD_AFTER_US)
+    del at[0]
+    reach.look(TOLD_AFTER_US)
+    assert (reach.text(), listener.reach) == ("", [(2, False)]), "neither that it is there, nor that it is not"
 
 
 def test_nothing_is_said_of_a_voter_that_was_not_asked_for_long() -> None:

@@ -5,7 +5,7 @@ out of reach for a while, and when it is back: not of every attempt. Belongs to 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from fastquorum.config import SECOND
 from fastquorum.node.connections import Connections
@@ -13,28 +13,23 @@ from fastquorum.node.ports import Listener, Unreachable
 from fastquorum.raft import events as ev
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+from fastquorum.wire.quorum import BeginQuorumEpochResponse, VoteResponse
 
 TOLD_AFTER_US: Final = 2 * SECOND
 """A node that is started anew is back before anybody is told."""
 STALE_US: Final = 10 * SECOND
 """A node that was not tried for so long may be back: nothing is said of it."""
+_FOREIGN: Final = "it is of another cluster (INCONSISTENT_CLUSTER_ID)"
 _REASONS: Final[Mapping[int, str]] = {
-    ErrorCode.INCONSISTENT_CLUSTER_ID: "it is of another cluster (INCONSISTENT_CLUSTER_ID)",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: _FOREIGN,
     ErrorCode.INVALID_VOTER_KEY: (
         "another node, or one with another directory id, answers there (INVALID_VOTER_KEY): compare the voters' "
-        "addresses"
+        "addresses and directory ids"
     ),
 }
 """What a voter's answer says of who it is, if it is not the voter that was asked."""
-_NAMES_A_VOTER: Final = (VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse)
-"""Answers to requests that say which voter they mean."""
-
-
-class _Refusal(NamedTuple):
-    code: int
-    since_us: Micros
-    heard_us: Micros
+_NAMES_A_VOTER: Final = (VoteResponse, BeginQuorumEpochResponse)
+"""Answers to requests that say which voter they mean: without an error they come from that voter."""
 
 
 class Reachability:
@@ -46,8 +41,8 @@ class Reachability:
         self.unreachable: tuple[Unreachable, ...] = ()
         """As of the last look."""
         self.looked_us: Micros = 0
-        self._refusals: dict[NodeId, _Refusal] = {}
-        """Of voters that are reached, and say that they are not the ones that were asked."""
+        self._refusals: dict[NodeId, Unreachable] = {}
+        """The last refusal of each voter that is reached, but says that it is not the one that was asked."""
         self._connections = connections
         self._listener = listener
         self._endpoint_of = endpoint_of
@@ -57,17 +52,17 @@ class Reachability:
     def look(self, now_us: Micros) -> None:
         """Learn what is so now, and tell what has been so for long enough."""
         self.looked_us = now_us
-        failing = {each.node_id: each for each in self._connections.unreachable()}
-        for node_id, refusal in self._refusals.items():
-            endpoint = self._endpoint_of(node_id)
-            if node_id not in failing and endpoint is not None:
-                reason = _REASONS[refusal.code]
-                failing[node_id] = Unreachable(node_id, endpoint, reason, refusal.since_us, refusal.heard_us)
-        found = {node_id: each for node_id, each in failing.items() if now_us - each.tried_us < STALE_US}
+        links = {each.node_id: each for each in self._connections.unreachable()}
+        failing = {**self._refusals, **links}
+        found = {
+            node_id: each
+            for node_id, each in failing.items()
+            if now_us - each.tried_us < STALE_US and (node_id in links or each.endpoint == self._endpoint_of(node_id))
+        }
         if found or self.unreachable:
             self.unreachable = tuple(found[node_id] for node_id in sorted(found))
         for node_id, peer in found.items():
-            is_news = node_id not in self._told and not self._is_foreign(node_id)
+            is_news = node_id not in self._told and peer.reason != _FOREIGN  # the listener knows of these
             if is_news and now_us - peer.since_us >= TOLD_AFTER_US:
                 self._told[node_id] = peer
                 self._listener.on_reach(peer, False)
@@ -81,26 +76,18 @@ class Reachability:
         if not isinstance(event, ev.ResponseReceived | ev.FetchResponseReceived):
             return
         source, code = event.source, _error_of(event.message)
-        was = self._refusals.get(source)
-        if code in _REASONS:
-            if was is not None and was.code == code:
-                self._refusals[source] = was._replace(heard_us=now_us)
-                return
-            self._refusals[source] = _Refusal(code, now_us, now_us)
-            self._tell_foreign(source)
+        was, reason, endpoint = self._refusals.get(source), _REASONS.get(code), self._endpoint_of(source)
+        if reason == _FOREIGN and source not in self._told_foreign:
+            self._told_foreign.add(source)
+            self._listener.on_other_cluster(source, endpoint)
+        if reason is None or endpoint is None:
+            if was is not None and (was.reason == _FOREIGN or _is_of_the_voter(event.message)):
+                del self._refusals[source]
+        elif was is not None and (was.reason, was.endpoint) == (reason, endpoint) and now_us - was.tried_us < STALE_US:
+            self._refusals[source] = was._replace(tried_us=now_us)
+        else:
+            self._refusals[source] = Unreachable(source, endpoint, reason, now_us, now_us)
             self.look(now_us)
-        elif was is not None and (was.code != ErrorCode.INVALID_VOTER_KEY or isinstance(event.message, _NAMES_A_VOTER)):
-            del self._refusals[source]
-
-    def _tell_foreign(self, node_id: NodeId) -> None:
-        if self._is_foreign(node_id) and node_id not in self._told_foreign:
-            self._told_foreign.add(node_id)
-            self._listener.on_other_cluster(node_id, self._endpoint_of(node_id))
-
-    def _is_foreign(self, node_id: NodeId) -> bool:
-        """Does this voter say that it is of another cluster? The listener is told of that by itself."""
-        refusal = self._refusals.get(node_id)
-        return refusal is not None and refusal.code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
     def text(self) -> str:
         """All of it, for people; empty if every node that was tried is reached."""
@@ -108,11 +95,16 @@ class Reachability:
 
 
 def _error_of(message: Message) -> int:
-    """At the top level, or for the partition of a request that names a voter."""
+    """Return the top-level error, or else the partition's if the request names a voter."""
     code: int = getattr(message, "error_code", ErrorCode.NONE)
     if code == ErrorCode.NONE and isinstance(message, _NAMES_A_VOTER):
         return next((each.error_code for topic in message.topics for each in topic.partitions), code)
     return code
+
+
+def _is_of_the_voter(message: Message) -> bool:
+    """Return whether only the voter that was asked gives this answer: errors come before it looks who is meant."""
+    return isinstance(message, _NAMES_A_VOTER) and _error_of(message) == ErrorCode.NONE
 
 
 def name_of(peer: Unreachable) -> str:
