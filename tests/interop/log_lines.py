@@ -78,8 +78,6 @@ _FORGOTTEN: Final = (
 )
 OURS_PERHAPS_IN: Final[Mapping[str, str]] = {"snapshots": _FORGOTTEN, "stale directory": _FORGOTTEN}
 """By scenario: one that it gives if the node that lost its directory happens to ask it before it knows the epoch."""
-
-
 THEIRS_PERHAPS_IN: Final[Mapping[str, Collection[str]]] = {
     "another cluster": {
         "ERROR KafkaRaftClient: Unexpected error INCONSISTENT_CLUSTER_ID in VOTE response: InboundResponse",

@@ -17,10 +17,10 @@ READY: Final = "cat /image/provenance"
 PROMPT: Final = ">> "
 
 
-def printed(kafka: Kafka, file: Path, *command: str) -> str | None:
-    """What it prints for one command given by its words; None: nothing in time."""
+def printed(kafka: Kafka, file: Path, *command: str, stdin: str = "") -> str | None:
+    """Return what it prints for one command given by its words, or for those of `stdin`; None: nothing in time."""
     try:
-        return kafka.shell(file, *command, timeout_s=SHELL_S)
+        return kafka.shell(file, *command, stdin=stdin, timeout_s=SHELL_S)
     except subprocess.TimeoutExpired:
         return None
 
@@ -30,11 +30,11 @@ def answers(kafka: Kafka, file: Path, commands: tuple[str, ...], ready: str) -> 
     lines = "".join(f"{each}\n" for each in (READY, *commands))
     seen: list[str] = []
     while len(seen) < SHELL_TRIES:
-        try:
-            _, first, *found = kafka.shell(file, stdin=lines, timeout_s=SHELL_S).split(PROMPT)
-        except subprocess.TimeoutExpired:
+        shown = printed(kafka, file, stdin=lines)
+        if shown is None:
             seen.append("nothing")
             continue
+        _, first, *found = shown.split(PROMPT)
         if first.startswith(ready):
             return found[: len(commands)]
         seen.append(first)

@@ -297,11 +297,15 @@ class Metadata:
             return
         if any(new.leader in each for each in self._proposed.get((place, old.partition_epoch), [])):
             return  # in sync by the very change that lets it lead
-        if any(_is_unclean_allowed(image, self._names[place[0]]) for image in images):
+        if self._may_be_unclean(place, images):
             return
         if not old.isr and new.leader in old.last_known_elr:
             return
         raise Violation("C9", f"{where}: {new.leader} is elected, and was not in sync: {old}")
+
+    def _may_be_unclean(self, place: _Place, images: tuple[Image, Image]) -> bool:
+        """Return whether a configuration, before or after the change, allows unclean elections here."""
+        return any(_is_unclean_allowed(image, self._names[place[0]]) for image in images)
 
     def _check_joiner(
         self, place: _Place, old: Partition, new: Partition, member: NodeId, at: tuple[Image, Image, str]
@@ -317,9 +321,7 @@ class Metadata:
             return  # nobody that stays was in sync: Kafka's `PartitionReassignmentRevert`
         if broker is None or not (broker.is_active or was_active):
             raise Violation("C3", f"{where}: {member} joins the ISR as {broker}")
-        if _is_elected_alone(old, new) and any(
-            _is_unclean_allowed(image, self._names[place[0]]) for image in (before, after)
-        ):
+        if _is_elected_alone(old, new) and self._may_be_unclean(place, (before, after)):
             return  # by an election, whatever was proposed of the same ISR before
         said = self._proposed.get((place, old.partition_epoch), [])
         fitting = [each for each in said if set(new.isr) in (set(each), set(each) - set(old.removing))]
@@ -388,7 +390,7 @@ def _check_move(old: Partition, new: Partition, where: str) -> None:
 
 
 def _is_elected_alone(old: Partition, new: Partition) -> bool:
-    """Is there a new leader, which is the whole ISR since the election that chose it was unclean (KIP-704)?"""
+    """Return whether an unclean election made a new leader the whole ISR (KIP-704)."""
     return new.leader != old.leader and new.isr == (new.leader,) and new.recovery == Recovery.RECOVERING
 
 
