@@ -7,6 +7,7 @@ bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 143 terminated. Er
 
 import argparse
 import contextlib
+import gc
 import importlib
 import sys
 import traceback
@@ -119,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             arguments = _parse(list(sys.argv[1:] if argv is None else argv))
             interrupts.undo_first()
+            gc.enable()  # see __main__
             return _run(arguments)
         except (KeyboardInterrupt, Terminated):
             drop(sys.stdout)  # it may be this that kept us: a reader that hangs

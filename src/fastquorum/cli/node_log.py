@@ -7,7 +7,7 @@ must not wait for whoever reads.
 import datetime
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
 from fastquorum.errors import FastQuorumError
@@ -36,7 +36,6 @@ class NodeLog:
         self._directory_id = ZERO_UUID
         self._is_misplaced = False
         self._has_leader = False
-        self._unreachable: dict[NodeId, Unreachable] = {}
         self._has_said_alone = False
         """In words, that this node has no leader and cannot reach others."""
 
@@ -96,13 +95,9 @@ class NodeLog:
             is_self=now.is_self,
         )
 
-    def reach(self, peer: Unreachable, is_reached: bool) -> None:
-        """In words it is said of a node without a leader, with all that it cannot reach; else it is a detail."""
+    def reach(self, peer: Unreachable, is_reached: bool, unreachable: Iterable[Unreachable]) -> None:
+        """In words it is said of a node without a leader, with all that it cannot reach now; else it is a detail."""
         now = now_us()
-        if is_reached:
-            self._unreachable.pop(peer.node_id, None)
-        else:
-            self._unreachable[peer.node_id] = peer
         fields = {"other": peer.node_id, "endpoint": peer.endpoint.address, "reason": peer.reason}
         level, event = ("info", "reached") if is_reached else ("warning", "unreachable")
         if self._is_json or self._verbose or is_reached or self._has_leader:
@@ -110,7 +105,8 @@ class NodeLog:
             self._detail(level, event, reach_text(peer, is_reached, now), since_ms=since_ms, **fields)
         else:
             self._has_said_alone = True
-            alone = unreachable_text(self._unreachable.values(), now)
+            others = [each for each in unreachable if each.node_id != peer.node_id]
+            alone = unreachable_text([*others, peer], now)
             self._say_always(level, event, f"no leader is known: {alone}")
 
     def disk_full(self, hindrance: str) -> None:

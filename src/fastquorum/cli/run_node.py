@@ -163,7 +163,7 @@ class _Watcher:
         self._later(lambda: self._log.notice(event, sentence))
 
     def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
-        self._later(lambda: self._log.reach(peer, is_reached))
+        self._later(lambda: self._log.reach(peer, is_reached, self._node.unreachable if self._node else ()))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self._later(lambda: self._log.snapshot(report))

@@ -321,7 +321,8 @@ class Metadata:
             return  # nobody that stays was in sync: Kafka's `PartitionReassignmentRevert`
         if broker is None or not (broker.is_active or was_active):
             raise Violation("C3", f"{where}: {member} joins the ISR as {broker}")
-        if _is_elected_alone(old, new) and self._may_be_unclean(place, (before, after)):
+        is_asked_for = place in self._allowed or self._may_be_unclean(place, (before, after))
+        if _is_elected_alone(old, new, after, is_asked_for):
             return  # by an election, whatever was proposed of the same ISR before
         said = self._proposed.get((place, old.partition_epoch), [])
         fitting = [each for each in said if set(new.isr) in (set(each), set(each) - set(old.removing))]
@@ -389,9 +390,19 @@ def _check_move(old: Partition, new: Partition, where: str) -> None:
         raise Violation("C10", f"{where}: {sorted(gone)} go before {sorted(awaited)} are in sync: {new} after {old}")
 
 
-def _is_elected_alone(old: Partition, new: Partition) -> bool:
-    """Return whether an unclean election made a new leader the whole ISR (KIP-704)."""
-    return new.leader != old.leader and new.isr == (new.leader,) and new.recovery == Recovery.RECOVERING
+def _is_elected_alone(old: Partition, new: Partition, after: Image, may_be_unclean: bool) -> bool:
+    """Return whether an election made a new leader the whole ISR: an unclean one (KIP-704), or one from the ELR, which
+    comes when nobody of the ISR is left (KIP-966)."""
+    if new.leader == old.leader or new.isr != (new.leader,):
+        return False
+    if new.recovery == Recovery.RECOVERING:
+        return may_be_unclean
+    return new.leader in old.elr and not any(_is_active(after, member) for member in old.isr)
+
+
+def _is_active(image: Image, broker_id: NodeId) -> bool:
+    broker = image.brokers.get(broker_id)
+    return broker is not None and broker.is_active
 
 
 def _is_unclean_allowed(image: Image, topic_name: str) -> bool:
