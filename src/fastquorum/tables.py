@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.paths import joined
+from fastquorum.spark.paths import joined, split_by_commas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def open(
 def _as_one(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
     """Paths with commas between. UsageError."""
     if isinstance(path, str):
-        return path
+        return split_by_commas(path)
     several = [path] if isinstance(path, os.PathLike) else path
     if not isinstance(several, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in several):
         raise UsageError(f"path {path!r} is no path and no list of paths")

@@ -3,6 +3,7 @@
 import pytest
 
 from fastquorum.controller.client_metrics import client_metrics_fault
+from fastquorum.controller.config_checks import double, listed
 from fastquorum.controller.group_configs import GROUP_CONFIGS, group_config_fault
 from fastquorum.wire.error_codes import ErrorCode
 
@@ -114,3 +115,31 @@ def test_a_subscription_may_have_these(name: str, value: str) -> None:
 def test_a_subscription_may_not_have_these(name: str, value: str, code: ErrorCode) -> None:
     got, text = client_metrics_fault(name, value)
     assert (got, bool(text)) == (code, True)
+
+
+@pytest.mark.parametrize("pattern", ["client_id=(?a)(?u)a", "client_id=a{" + "1" * 4_301 + "}"])
+def test_what_the_compiler_of_patterns_refuses_in_whatever_way_is_refused(pattern: str) -> None:
+    """Both were errors that nobody expected, and ended one controller after another."""
+    code, text = client_metrics_fault("match", pattern)
+    assert (code, text.partition(":")[0]) == (ErrorCode.INVALID_CONFIG, "Illegal client matching pattern")
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("text", ["1" * 32_766 + "x", "0x" + "1" * 32_764, "0x" + "1" * 32_000 + ".p"])
+def test_a_long_text_that_is_no_number_is_found_out_in_no_time(text: str) -> None:
+    """The number was looked at from each of its digits anew: for a minute."""
+    assert double(text) is None
+
+
+@pytest.mark.timeout(10)
+def test_a_long_gap_in_a_list_is_passed_over_in_no_time() -> None:
+    assert listed("a" + " " * 32_765 + "b") == ["a" + " " * 32_765 + "b"]
+    assert listed(" a ,\tb\x0b, ,c ") == ["a", "b", "", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.", 1.0), (".5e1f", 5.0), ("0x1.8p1", 3.0), ("0x.8p1", 1.0), ("0x1.p1", 2.0), ("0x1p1D", 2.0)],
+)
+def test_a_number_is_read_as_java_reads_it(text: str, value: float) -> None:
+    assert double(text) == value

@@ -391,6 +391,18 @@ def test_cordoned_directories_are_noted_when_they_change() -> None:
     assert old.written == []
 
 
+def test_more_directories_than_a_broker_has_are_refused() -> None:
+    """Each is looked for among all of them, by every controller, for as long as the registration is there."""
+    many = [uuid(1_000 + number) for number in range(brokers.DIRECTORIES_MAX + 1)]
+    controller = Controller()
+    assert refusal(lambda: controller.register(1, log_dirs=many)) is ErrorCode.INVALID_REGISTRATION
+    controller.register(1, log_dirs=many[:-1])
+    assert refusal(lambda: controller.beat(1, cordoned_log_dirs=many)) is ErrorCode.INVALID_REQUEST
+    controller.beat(1, cordoned_log_dirs=many[:-1])
+    assert not controller.broker(1).has_uncordoned_directories
+    assert refusal(lambda: controller.register(2, log_dirs=many[-2:])) is ErrorCode.INVALID_REGISTRATION
+
+
 def test_nobody_registers_as_the_one_that_stands_for_no_leader() -> None:
     """C1: what it led would be led by nobody."""
     controller = Controller()

@@ -14,12 +14,15 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from fastquorum import sync
 from fastquorum.errors import FastQuorumError
 
 _PR_SET_PDEATHSIG = 1
+WORK = "work"
+"""The name of threads that do what they are told."""
 _printing = threading.Lock()
 
 
@@ -117,22 +120,35 @@ def _hold_until(fifo: str) -> None:
     say("held")
 
 
+def _work(does: Callable[..., None], *of: object) -> threading.Thread:
+    return threading.Thread(target=does, args=of, daemon=True, name=WORK)
+
+
+def _ignored(what: "sys.UnraisableHookArgs") -> None:
+    """A thread of this program's, not the node's, that began without memory is refused, too."""
+    thread = getattr(what.object, "__self__", None)
+    if isinstance(what.exc_value, MemoryError) and isinstance(thread, threading.Thread) and thread.name == WORK:
+        say("refused", text="no memory for what a thread begins with")
+    else:
+        sys.__unraisablehook__(what)
+
+
 def _obey(node: sync.Quorum, over: _Over) -> None:
     for line in sys.stdin:
         match line.rstrip("\n").split(" ", 2):
             case ["append", timeout_s, value]:
-                work = threading.Thread(target=_append, args=(node, float(timeout_s), value), daemon=True)
+                work = _work(_append, node, float(timeout_s), value)
             case ["barrier", timeout_s]:
-                work = threading.Thread(target=_barrier, args=(node, float(timeout_s)), daemon=True)
+                work = _work(_barrier, node, float(timeout_s))
             case ["status"]:
-                work = threading.Thread(target=_status, args=(node,), daemon=True)
+                work = _work(_status, node)
             case ["wait" | "compute" | "hold" as what, seconds]:
                 does = {"wait": _wait, "compute": _compute, "hold": _hold}[what]
-                work = threading.Thread(target=does, args=(float(seconds),), daemon=True)
+                work = _work(does, float(seconds))
             case ["hold-until", fifo]:
-                work = threading.Thread(target=_hold_until, args=(fifo,), daemon=True)
+                work = _work(_hold_until, fifo)
             case ["transfer", heir]:
-                work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
+                work = _work(_transfer, node, int(heir))
             case _:
                 raise AssertionError(line)
         try:
@@ -144,6 +160,7 @@ def _obey(node: sync.Quorum, over: _Over) -> None:
 
 def main(data: str, config: str) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    sys.unraisablehook = _ignored
     over = _Over()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     try:

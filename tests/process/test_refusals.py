@@ -38,6 +38,21 @@ def unchanged(directory: Path) -> Iterator[None]:
     assert picture(directory) == before
 
 
+@pytest.mark.parametrize("said", ["by variables", "by a file"])
+def test_a_voter_whose_volume_is_not_there_is_not_made_anew(tmp_path: Path, said: str) -> None:
+    """It would vote without what it has promised."""
+    config, data = tmp_path / "node.properties", tmp_path / "data"
+    settings = {"node.id": "1", "cluster.id": CLUSTER_ID, "controller.quorum.voters": "1@127.0.0.1:9,2@127.0.0.1:19"}
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    variables = {f"FASTQUORUM_{key.replace('.', '_').upper()}": value for key, value in settings.items()}
+    words = ("--config", str(config)) if said == "by a file" else ()
+    for _ in range(2):
+        told = refusal(fastquorum("run", "--data", str(data), *words, environment={} if words else variables))
+        assert f"{data}: the directory is not formatted; format it, once, before its first start" in told
+        assert not data.exists() or not list(data.iterdir())
+        data.mkdir(exist_ok=True)  # where it is mounted
+
+
 def test_a_second_process_on_one_directory(steady: Cluster) -> None:
     node_id = steady.leader()
     port = fixed_ports(1)[0]

@@ -39,6 +39,7 @@ class FakeLog:
         self.is_full = False
         self.takes_nothing = False
         self.start_offset = 0
+        self.committed_offset = 0
         self.snapshots = FakeSnapshots()
 
     @property

@@ -10,7 +10,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import NO_NODE, TOPIC_NAME, OffsetAndEpoch
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 from .scenario import Replica, replica
@@ -133,11 +133,16 @@ def test_a_voter_that_copies_a_snapshot_keeps_its_leader_while_it_gets_on() -> N
 
 def sent_to(asked: Replica, snapshot: OffsetAndEpoch = SNAPSHOT) -> Replica:
     """A follower of 3 in epoch 6 whose Fetch was answered with a snapshot."""
+    asked.lane_hands_up(naming(snapshot))
+    return asked
+
+
+def naming(snapshot: OffsetAndEpoch) -> FetchResponse:
+    """What 3, as the leader of epoch 6, says to a Fetch that its log does not reach."""
     answer = fetch_response(6, leader=3)
     partition = answer.responses[0].partitions[0]
     partition.snapshot_id = type(partition).SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch)
-    asked.lane_hands_up(answer)
-    return asked
+    return answer
 
 
 def follower(text: str = "") -> Replica:
@@ -317,3 +322,21 @@ def test_what_a_snapshot_covers_is_never_cut_away_though_nobody_said_since_the_s
     (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
     assert isinstance(halt, fx.Halt)
     assert "everything below 10 is committed" in str(halt.error)
+
+
+def test_what_it_once_knew_to_be_committed_is_never_cut_away_after_a_start_either() -> None:
+    asked = replica(1).log("4:20")
+    asked.fake_log.committed_offset = 11
+    asked.follower(epoch=6, of=3)
+    (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
+    assert isinstance(halt, fx.Halt)
+    assert "everything below 11 is committed" in str(halt.error)
+
+
+def test_what_it_once_knew_to_be_committed_is_not_replaced_by_a_snapshot_of_less() -> None:
+    asked = replica(1).log("4:20")
+    asked.fake_log.committed_offset = 11
+    asked.follower(epoch=6, of=3)
+    (*_, halt) = asked.lane_hands_up(naming(OffsetAndEpoch(10, 4)))
+    assert isinstance(halt, fx.Halt)
+    assert "everything below 11 is committed" in str(halt.error)

@@ -32,6 +32,7 @@ from fastquorum.sim.process import Process
 from fastquorum.sim.world import World
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
+from fastquorum.storage.marking import Marking
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
 from fastquorum.wire.quorum import VoteRequest
 from tests.lane import mutants as lane
@@ -307,6 +308,23 @@ def _fetches_twice(patcher: Patcher) -> None:
     patcher.setattr(LaneShell, "may_fetch_on", lambda shell, connection: True)
 
 
+def _calls_all_committed(patcher: Patcher) -> None:
+    def note(log: Log, _: Offset) -> None:
+        log._marking.committed = log.end_offset
+
+    patcher.setattr(Log, "note_committed", note)
+
+
+def _forgets_what_is_committed(patcher: Patcher) -> None:
+    begin = Marking.__init__
+
+    def forget(marking: Marking, *arguments: Any) -> None:
+        begin(marking, *arguments)
+        marking.committed = 0
+
+    patcher.setattr(Marking, "__init__", forget)
+
+
 def _believes_strangers(patcher: Patcher) -> None:
     def believe(core: Core, epoch: int, *_: object, **__: object) -> bool:
         return True
@@ -349,6 +367,8 @@ MUTANTS: dict[str, Mutant] = {
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
     "gone-after-one-refusal": Mutant("a follower stands after one attempt that failed", _one_refusal),
     "gone-with-its-connection": Mutant("a follower stands when its connection ends", _lost_connection),
+    "mark-claims": Mutant("the mark calls committed what is only synced", _calls_all_committed),
+    "mark-forgets": Mutant("a start forgets what was known to be committed", _forgets_what_is_committed),
     "believes-strangers": Mutant("an epoch is believed of everybody", _believes_strangers),
     "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }

@@ -12,6 +12,7 @@ from fastquorum.cli.main import main
 from fastquorum.cli.reassignment_plan import read_plan
 from fastquorum.kernels import load
 from fastquorum.spark.image_jobs import placement
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.reads import choice
 from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
@@ -45,7 +46,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 
 
 def test_of_each_cluster_one_directory_is_read(spark: "SparkSession", two: Path) -> None:
-    chosen = choice(spark, str(two), of_images=True)
+    chosen = choice(spark, str(two), OfImage())
     # Not c2, whose tail nobody else has.
     assert chosen.owners == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
     assert (chosen.ends, chosen.unread) == ({"another": END, ID: END}, {})

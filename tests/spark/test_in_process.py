@@ -364,3 +364,33 @@ def test_a_named_directory_that_holds_no_log_is_refused(
         assert main([*words, *paths]) == 2
         told = capsys.readouterr()
         assert (told.out, f"there is no log at {empty};" in told.err) == ("", True)
+
+
+@pytest.mark.parametrize("words", ["audit replicas", "audit invariants", "report timeline"])
+def test_each_of_several_paths_may_be_several_with_commas_between(
+    capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    one, two, three = (str(CLUSTER / name) for name in ("c1", "c2", "c3"))
+    said = []
+    for paths in ([one, two, three], [f"{one},{two}", three], [f"{one}, {two},{three}"]):
+        assert main([*words.split(), *paths, "--format", "json"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize("others", [(), (str(CLUSTER / "c3"),)])
+def test_a_path_with_a_comma_in_its_name_is_not_taken_for_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: tuple[str, ...]
+) -> None:
+    """Though both of the two are there as well."""
+    for name in ("a", "b", "a,b"):
+        shutil.copytree(CLUSTER / "c1", tmp_path / name)
+    shutil.copytree(tmp_path / "b", tmp_path / f"a,{tmp_path}" / "b")
+    for path in (f"{tmp_path}/a,b", f"{tmp_path}/a,{tmp_path}/b"):
+        assert main(["audit", "replicas", path, *others]) == 2
+        assert "has a comma in it, which stands between paths; name it by a glob" in capsys.readouterr().err
+        with pytest.raises(UsageError, match="has a comma in it"):
+            tables.open(path)
+    assert main(["report", "image-diff", str(CLUSTER / "c1"), "--with", f"{tmp_path}/a,b"]) == 2
+    main(["audit", "replicas", f"{tmp_path}/a?b", *others])
+    assert f"{tmp_path}/a,b" in capsys.readouterr().out

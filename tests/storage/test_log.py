@@ -1,5 +1,6 @@
 """The log of one replica: appending, syncing, truncating, rolling, reading back."""
 
+import random
 import tracemalloc
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -320,6 +321,23 @@ def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(ker
     before = segment.prepared_bytes
     rig.log.maintain(now_us=0)
     assert segment.prepared_bytes == before + AHEAD_STEP_BYTES, "however much was appended"
+
+
+def test_what_is_committed_is_in_the_mark_as_far_as_it_is_synced_and_known_after_a_crash(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=100_000, mark_interval_us=1_000))
+    rig.append(1, b"a", b"b")
+    rig.flush()
+    rig.append(1, b"c")
+    rig.log.note_committed(3)
+    rig.log.note_committed(1)
+    assert rig.log.committed_offset == 3
+    rig.log.maintain(now_us=0)
+    assert (rig.log.durable_mark.at.offset, rig.log.durable_mark.committed) == (2, 2)
+    rig.log.maintain(now_us=1_000)
+    again = rig.reopen(rig.disk.crash(random.Random(1)))
+    assert again.log.committed_offset == 2
+    again.log.close()
+    assert again.reopen().log.committed_offset == 2
 
 
 def test_maintain_renews_the_mark_when_due_and_prepares_zeros(kernels: Kernels) -> None:

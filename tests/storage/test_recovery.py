@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, Kernels
-from fastquorum.storage.mark import encode_mark, read_mark
+from fastquorum.storage.mark import VERSION, encode_mark, read_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.recovery import recover
@@ -262,9 +262,9 @@ def test_a_newer_mark_is_refused(kernels: Kernels) -> None:
     mark = read_mark(rig.disk, kernels, LOG_DIRECTORY)
     assert mark is not None
     newer = bytearray(encode_mark(kernels, mark)[:-4])
-    newer[11] = 3
+    newer[11] = VERSION + 1
     rig.disk.write_file(MARK, bytes(newer) + kernels.crc32c(newer).to_bytes(4, "big"))
-    with pytest.raises(DirectoryError, match="format version 3"):
+    with pytest.raises(DirectoryError, match=f"format version {VERSION + 1}"):
         rig.reopen()
 
 

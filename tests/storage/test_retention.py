@@ -150,6 +150,21 @@ def test_on_a_full_disk_what_is_prepared_makes_room_for_the_mark(kernels: Kernel
     assert rig.disk.room_bytes > 0
 
 
+def test_a_mark_of_the_second_version_is_read_and_knows_of_nothing_committed(kernels: Kernels) -> None:
+    rig = rig_with_snapshots(kernels)
+    rig.flush()
+    rig.log.note_committed(rig.log.end_offset)
+    rig.log.close()
+    mark = read_mark(rig.disk, kernels, LOG_DIRECTORY)
+    assert mark is not None
+    assert mark.committed == mark.at.offset
+    body = struct.pack(">8sIqqqqI", b"FQMARK\r\n", 2, *mark.at, mark.start_offset, mark.epochs_crc)
+    old = body + kernels.crc32c(body).to_bytes(4, "big")
+    assert decode_mark(kernels, old) == mark._replace(committed=0)
+    rig.disk.write_file(MARK, old)
+    assert rig.reopen().log.committed_offset == 0
+
+
 def test_a_mark_of_the_first_version_is_read_and_begins_at_0(kernels: Kernels) -> None:
     rig = rig_with_snapshots(kernels)
     rig.flush()

@@ -218,10 +218,10 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
         raise UsageError("--data is missing", "or name the directory in --config FILE, as log.dirs")
     # Said in our words if they are missing.
     kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
-    # A controller's file knows the node, but not its cluster: its directory is formatted by hand, as Kafka has it.
-    is_made_here = settings.node_id is not None and not (settings.controller and settings.log is None)
-    if not is_made_here and needs_format(settings.path, kernels):
-        raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", settings.path)
+    # Never made here, as Kafka has it: where a volume was not mounted, a voter without its votes would take its place.
+    if needs_format(settings.path, kernels):
+        hint = "format it, once, before its first start: `fastquorum format`; if it was, find out where its files are"
+        raise DirectoryError("the directory is not formatted", hint, settings.path)
     watcher = _Watcher(log)
     signals = StopSignals(watcher.over)
     if arguments.until_stdin_ends:

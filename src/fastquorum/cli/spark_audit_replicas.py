@@ -21,6 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "majority has, or a fault below what the replica itself had acknowledged or put into a snapshot. "
         "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "
         "majority has. "
+        "Logs are compared, and snapshots only looked at for what they prove: that one is damaged, audit invariants "
+        "says. "
         "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
         "\nExits 0 if there is nothing but notes, and 1 if a replica is divergent, or nobody can tell, as where one "
         "cannot be read; 2 if there is no log to look at.",

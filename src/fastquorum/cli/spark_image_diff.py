@@ -11,6 +11,7 @@ from fastquorum.cli.outputs import Outputs
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
 from fastquorum.spark.pages import image_diff as pages
+from fastquorum.spark.paths import split_by_commas
 
 _SHOWN: Final = 50
 """Changes of a cluster that a person is shown."""
@@ -42,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
     spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
-    left_out = spark_output.left_out(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
+    others = [] if arguments.other is None else [split_by_commas(arguments.other)]
+    left_out = spark_output.left_out(arguments.master, path, *others)
     with spark_output.engine_of(arguments) as engine:
         if arguments.other is None:
             rows = engine.image_diff(path, arguments.start, arguments.end)

@@ -9,6 +9,7 @@ from fastquorum.cli.output import print_table
 from fastquorum.meant import one_of
 from fastquorum.spark.installed import check_arrow
 from fastquorum.spark.pages.latency import page_of
+from fastquorum.spark.paths import split_by_commas
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
 _BY: Final = "driver,api,workload,load"
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     by = _groups(arguments.by)
     from fastquorum.spark.pipelines.latency import find_files
 
-    for each in (path, *([] if arguments.before is None else [arguments.before])):
+    for each in (path, *([] if arguments.before is None else [split_by_commas(arguments.before)])):
         find_files(each)
 
     with spark_output.engine_of(arguments) as engine:

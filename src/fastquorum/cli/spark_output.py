@@ -15,7 +15,7 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.paths import joined
+from fastquorum.spark.paths import split_by_commas
 from fastquorum.types import is_text
 
 if TYPE_CHECKING:
@@ -64,10 +64,9 @@ def in_process(example: str) -> str:
 
 
 def path_of(arguments: argparse.Namespace) -> str:
-    """All the paths of the command line as one; a single one may have commas between. UsageError: one of several has
-    a comma in it."""
-    paths: list[str] = arguments.inputs
-    return joined(paths) if len(paths) > 1 else paths[0]
+    """All the paths of the command line as one text. Each argument may itself be several with commas between;
+    UsageError as of `split_by_commas`."""
+    return ",".join(map(split_by_commas, arguments.inputs))
 
 
 def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") -> None:

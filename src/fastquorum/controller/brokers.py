@@ -34,6 +34,8 @@ _RESERVED_BELOW = 100
 NO_BROKER_EPOCH = -1
 _SECURITY_PROTOCOLS: Final = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
+DIRECTORIES_MAX: Final = 1_000
+"""Of a broker: each is looked for in them by whatever moves a replica."""
 _NEVER = -2
 """No broker says this as its previous epoch."""
 
@@ -95,15 +97,19 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
     directories = request.log_dirs
     if not directories:
         raise Refused(ErrorCode.INVALID_REGISTRATION, "no log directory is named")
+    if len(directories) > DIRECTORIES_MAX:
+        text = f"{len(directories)} log directories are named, and a broker may have {DIRECTORIES_MAX}"
+        raise Refused(ErrorCode.INVALID_REGISTRATION, text)
     for directory in directories:
         if _is_reserved(directory):
             raise Refused(ErrorCode.INVALID_REGISTRATION, f"directory id {directory} is reserved")
-    if len(set(directories)) < len(directories):
+    named = frozenset(directories)
+    if len(named) < len(directories):
         raise Refused(ErrorCode.INVALID_REGISTRATION, "a directory id is named twice")
     for broker_id, broker in sorted(state.image.brokers.items()):
-        shared = [each for each in directories if each in broker.directories and broker_id != request.broker_id]
-        if shared:
-            text = f"broker {broker_id} is registered with directory {shared[0]}"
+        shared = next((each for each in broker.directories if each in named), None)
+        if shared is not None and broker_id != request.broker_id:
+            text = f"broker {broker_id} is registered with directory {shared}"
             raise Refused(ErrorCode.INVALID_REGISTRATION, text)
 
 
@@ -231,6 +237,9 @@ def goes_on(state: ControllerState, broker_id: NodeId) -> None:
 def _cordon(broker: Broker, directories: list[Uuid]) -> list[Message]:
     if broker.cordoned_directories is not None and set(broker.cordoned_directories) == set(directories):
         return []
+    if len(directories) > DIRECTORIES_MAX:
+        text = f"{len(directories)} cordoned log directories are named, and a broker may have {DIRECTORIES_MAX}"
+        raise Refused(ErrorCode.INVALID_REQUEST, text)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(directories)
     )

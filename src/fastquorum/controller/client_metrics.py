@@ -78,6 +78,6 @@ def _is_pattern(text: str) -> bool:
         return False
     try:
         re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, ValueError, OverflowError, RecursionError):  # ValueError: flags that exclude one another
         return False
     return True

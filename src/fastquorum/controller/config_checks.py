@@ -9,12 +9,18 @@ Check = Callable[[str], bool]
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")  # Python would take underscores, and other scripts' digits
-_DECIMAL: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
-_HEXADECIMAL: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+# No two repetitions side by side of what both could match: whoever sends a value would choose how long it is looked at.
+_DECIMAL: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_HEX: Final = r"[0-9a-fA-F]+"
+_HEXADECIMAL: Final = re.compile(rf"([+-]?0[xX](?:{_HEX}(?:\.(?:{_HEX})?)?|\.{_HEX})[pP][+-]?[0-9]+)[fFdD]?")
 _NAMED: Final = {"NaN": nan, "+NaN": nan, "-NaN": nan, "Infinity": inf, "+Infinity": inf, "-Infinity": -inf}
 _BLANK: Final = "".join(map(chr, range(33)))
 """What Java cuts off at both ends of a value."""
-_COMMA: Final = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
+_SPACE: Final = " \t\n\x0b\f\r"
+"""What Java leaves out around a comma."""
+VALUE_MAX: Final = 32_767
+"""Characters of a value. Source: Kafka `ConfigurationControlManager`, whose text says bytes."""
+TOO_LONG: Final = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
 
 
 def trimmed(text: str) -> str:
@@ -24,7 +30,7 @@ def trimmed(text: str) -> str:
 def listed(text: str) -> list[str]:
     """What commas separate; nothing of a blank text."""
     text = trimmed(text)
-    return _COMMA.split(text) if text else []
+    return [each.strip(_SPACE) for each in text.split(",")] if text else []
 
 
 def double(text: str) -> float | None:

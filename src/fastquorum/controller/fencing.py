@@ -67,7 +67,7 @@ def lose_directories(state: ControllerState, broker: Broker, offline: Iterable[U
     if not lost:
         return []
     keys = dict.fromkeys(key for directory in lost for key in state.index.in_directory(directory))
-    rest = [each for each in broker.directories if each not in lost]
+    rest = [each for each in broker.directories if each not in failed]
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=rest)
     return [*leave(state, broker.id, keys), change]
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Final
 
 from fastquorum.controller.assignments import TopicFault, check_assignment
+from fastquorum.controller.config_checks import TOO_LONG, VALUE_MAX
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
@@ -160,7 +161,7 @@ def _checked_configs(state: ControllerState, asked: _Asked) -> dict[str, str]:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
     values = {each.name: each.value or "" for each in asked.configs}
     for name, value in values.items():
-        fault = config_fault(name, value)
+        fault = TOO_LONG if len(value) > VALUE_MAX else config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
     is_there = state.settings.remote_storage

@@ -8,7 +8,7 @@ is released.
 import heapq
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.errors import FastQuorumError, Overloaded
 from fastquorum.kernels import Buffer
@@ -18,6 +18,7 @@ from fastquorum.node.tallies import Refusals
 from fastquorum.types import Offset
 
 RETRY_AFTER_S = 0.01
+UNDECIDED: Final = "appends that came before have not been decided about yet"
 """What Overloaded suggests: about the time of a few flushes."""
 
 

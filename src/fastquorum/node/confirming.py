@@ -41,6 +41,11 @@ class Confirming(Generic[A]):
         self._next: list[A] = []
         """Those that came after it began."""
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Lock held."""
+        return bool(self._asked or self._next)
+
     def add(self, append: A) -> None:
         """Lock held. Wait for a barrier, or fail."""
         self._next.append(append)

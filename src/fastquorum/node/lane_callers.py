@@ -27,7 +27,7 @@ from fastquorum.kernels.lane import (
     Unparked,
 )
 from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp, max_timestamp_ms_of
-from fastquorum.node.appends import Appends, Queued
+from fastquorum.node.appends import RETRY_AFTER_S, UNDECIDED, Appends, Queued
 from fastquorum.node.barriers import Barriers
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.peers import FetchLink
@@ -127,12 +127,15 @@ class LaneCallers(Tallied):
     def producer(self, producer_id: int) -> Producer | None:
         """What it has in this leader's log, committed or not; None if nothing is known of it.
 
-        Raises NotLeader; Overloaded while the log is still being read; what stopped the replica.
+        Raises NotLeader; Overloaded while the log is still being read, or an append waits that may be the producer's;
+        what stopped the replica.
         """
         with self.lock:
             self._raise_if_stopped()
             if not self.is_leader:
                 raise self.not_leader()
+            if self._appends.queued or self._confirming.is_waited_for:
+                raise Overloaded(UNDECIDED, RETRY_AFTER_S)
             return self._producer_states.current().get(producer_id)
 
     def new_producer_id(self) -> int:

@@ -89,6 +89,7 @@ class LaneShell(LaneCallers):
 
     def maintain(self, now_us: Micros) -> None:
         """Lock held. Upkeep between commits: the log's, and what producers have in it."""
+        self.log.note_committed(self.high_watermark)
         self.log.maintain(now_us)
         self._producer_states.maintain(now_us)
 

@@ -500,6 +500,7 @@ class Replica:
             return
         self._stopped = True
         with self._lock:
+            self.log.note_committed(self.high_watermark)
             self.shell.stop(error, now_us)
             self.connections.close()
         self._tell(now_us)

@@ -315,10 +315,11 @@ class Follower(Role):
 
     def _begin_snapshot(self, core: Core, snapshot: OffsetAndEpoch) -> None:
         """The leader has no log from here on. Until the snapshot is installed the lane is closed (KIP-630)."""
-        if snapshot.offset < core.high_watermark:
+        committed = known_committed(core)
+        if snapshot.offset < committed:
             raise ProtocolFatal(
                 f"leader {self.leader_id} of epoch {core.epoch} wants the log to begin anew at {snapshot.offset}, "
-                f"but everything below {core.high_watermark} is committed: keep this directory, and find out which "
+                f"but everything below {committed} is committed: keep this directory, and find out which "
                 "replica lost its disk"
             )
         if snapshot.epoch > core.epoch:
@@ -389,13 +390,19 @@ class Follower(Role):
 
 
 def check_truncation(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
-    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks. A snapshot covers
-    nothing else."""
-    latest = core.log.snapshots.latest
-    committed = max(core.high_watermark, latest.offset if latest is not None else UNKNOWN_OFFSET)
+    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks."""
+    committed = known_committed(core)
     if end_offset < committed:
         raise ProtocolFatal(
             f"to agree with leader {leader_id} of epoch {core.epoch}, the log would have to be cut at offset "
             f"{end_offset}, but everything below {committed} is committed: keep this directory, and find out which "
             "replica lost its disk"
         )
+
+
+def known_committed(core: Core) -> Offset:
+    """Up to where this replica knows that all is committed, of this life or an earlier one. A snapshot covers nothing
+    else."""
+    latest = core.log.snapshots.latest
+    of_snapshot = UNKNOWN_OFFSET if latest is None else latest.offset
+    return max(core.high_watermark, core.log.committed_offset, of_snapshot)

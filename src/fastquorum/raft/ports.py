@@ -34,6 +34,10 @@ class LogView(Protocol):
     @property
     def flushed_end(self) -> Offset: ...
     @property
+    def committed_offset(self) -> Offset:
+        """All below it was known to be committed when this was last made durable; 0 if nothing was."""
+
+    @property
     def is_full(self) -> bool:
         """There is no room on the disk for what is appended: who leads gives up, and this replica does not stand."""
 

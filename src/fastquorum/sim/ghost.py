@@ -66,6 +66,8 @@ class GhostNode:
     """A truncation is under way: either log is right."""
     kept_end: Offset = -1
     """While it is dead: what its next life must find at least; -1 while it lives."""
+    marked_committed: Offset = 0
+    """What its directory says to be committed."""
     pledged: Offset = 0
     """Committed with this node's disk counted: never to be lost again."""
     high_watermark: Offset = -1
@@ -267,8 +269,8 @@ class Ghost:
     # --- recovery -----------------------------------------------------------------------------------------------------
 
     def recovered(self, node: GhostNode, log: Log) -> None:
-        """S25, S30: a new life's log is the former one's, with at least everything that was durable, and nothing
-        dead."""
+        """S25, S30, S34: a new life's log is the former one's, with at least everything that was durable, and nothing
+        dead; so is what it knows to be committed, and nothing else."""
         kept_end, node.kept_end = node.kept_end, -1
         former = node.batches
         fresh = self._fresh(node, log)
@@ -298,6 +300,10 @@ class Ghost:
         node.led_terms = None
         if node.durable_end < node.end or log.flushed_end != node.end:
             raise Violation("S25", f"after recovery {node.durable_end} of {node.end} is durable", node.node_id)
+        known = log.committed_offset
+        if not node.marked_committed <= known <= self.committed_end:
+            detail = f"knows of {known} committed after a start, knew {node.marked_committed}, is {self.committed_end}"
+            raise Violation("S34", detail, node.node_id)
 
     # --- commits ------------------------------------------------------------------------------------------------------
 

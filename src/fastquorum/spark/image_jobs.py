@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.reads import Choice, choice, of_directories, pairs_of, unproven_of, why_not, with_rows
 
@@ -33,7 +34,7 @@ def placements(
     for each partition."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    chosen = choice(spark, path, of_images=True)
+    chosen = choice(spark, path, OfImage(at))
     unproven = chosen.unproven
 
     def read(name: str, columns: tuple[str, ...]) -> "DataFrame":
@@ -82,7 +83,7 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
     each thing. Nothing but headers is shuffled."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    chosen = choice(spark, path, of_images=True)
+    chosen = choice(spark, path, OfImage(to_offset, from_offset))
     rows = _images(
         spark,
         path,
@@ -120,7 +121,7 @@ def image_diff_between(
     from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    chosen = [choice(spark, each, of_images=True) for each in (path, other)]
+    chosen = [choice(spark, each, OfImage(at)) for each in (path, other)]
     pairs = pairs_of(path, other, *chosen)
     are_alone = all(len(each.compared) == 1 for each in chosen)
     unread = [differing.not_compared(*pair, why) for pair in pairs if (why := why_not(chosen, pair)) is not None]

@@ -16,6 +16,7 @@ from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import latency as telling_latency
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.reads import Choice, pairs_of, unproven_of, why_not
 from fastquorum.spark.stores import store_of
@@ -70,7 +71,7 @@ class LocalEngine:
 
     def _image_diff_between(self, path: str, other: str, at: int | None, *, everything: bool | None) -> pa.Table:
         sides = [{each.id: each for each in clusters_at(where, self._threads)} for where in (path, other)]
-        chosen = [_merged(Choice.of(each.choice(of_images=True)) for each in side.values()) for side in sides]
+        chosen = [_merged(Choice.of(each.choice(OfImage(at))) for each in side.values()) for side in sides]
         pairs = pairs_of(path, other, *chosen)
         found = []
         for pair in pairs:
@@ -141,7 +142,7 @@ def _timeline(cluster: LocalCluster) -> pa.Table:
 
 
 def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
-    chosen = Choice.of(cluster.choice(of_images=True))
+    chosen = Choice.of(cluster.choice(OfImage(at)))
     for cluster_id, why in chosen.unread.items():
         return placing.not_told(cluster_id, why)
     partitions, brokers, configs = (
@@ -160,7 +161,7 @@ def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bo
 
 
 def _image_diff(cluster: LocalCluster, from_offset: int, to_offset: int | None) -> pa.Table:
-    chosen = Choice.of(cluster.choice(of_images=True))
+    chosen = Choice.of(cluster.choice(OfImage(to_offset, from_offset)))
     found = [differing.not_compared(cluster_id, cluster_id, why) for cluster_id, why in chosen.unread.items()]
     if chosen.directories:
         rows = _image(cluster, chosen, "image", differing.CHANGE_COLUMNS, to_offset, diffFrom=from_offset)

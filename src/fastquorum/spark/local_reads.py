@@ -17,6 +17,7 @@ from fastquorum.spark.live_logs import settled
 from fastquorum.spark.logs import Found, find
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.splits import SPLIT_BYTES
 
@@ -84,10 +85,10 @@ class LocalCluster(NamedTuple):
         told = self.told()  # marks before batches: a node that runs goes on meanwhile
         return auditing.audit_cluster(self.batches(), told)
 
-    def choice(self, *, of_images: bool = False) -> pa.Table:
-        """What is to be read of it, of `choosing.CHOICE`."""
+    def choice(self, image: OfImage | None = None) -> pa.Table:
+        """What is to be read of it, of `choosing.CHOICE`. `image`: as there."""
         told = self.told()
-        return choosing.choice_of(self.batches(), told, of_image=of_images)
+        return choosing.choice_of(self.batches(), told, image)
 
     def _split_bytes(self, found: Found) -> int:
         size_bytes = sum(entry.size_bytes for log in found.logs for entry in log.files)

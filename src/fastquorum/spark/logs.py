@@ -14,7 +14,7 @@ from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
-from fastquorum.types import Offset, OffsetAndEpoch, is_text
+from fastquorum.types import NODE_ID_MAX, Offset, OffsetAndEpoch, is_text
 
 DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
@@ -259,8 +259,11 @@ def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
 
 def _of_node(properties: Mapping[str, str]) -> int | None:
     """ValueError."""
-    node_id = properties.get("node.id", "")
-    return int(node_id) if node_id else None
+    text = properties.get("node.id", "")
+    node_id = int(text) if text else None
+    if node_id is not None and not 0 <= node_id <= NODE_ID_MAX:
+        raise ValueError(f"node.id {node_id} is outside 0..{NODE_ID_MAX}")
+    return node_id
 
 
 def _of_kind(properties: Mapping[str, str]) -> LogKind:

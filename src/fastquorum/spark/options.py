@@ -7,7 +7,7 @@ import enum
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
@@ -18,7 +18,6 @@ from fastquorum.spark.reading import Mode, mode_of
 from fastquorum.spark.splits import SPLIT_BYTES
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
 
-T = TypeVar("T")
 _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
 _PUSHDOWN: Final = "pushdown"
 _YES: Final = {"true": True, "false": False}
@@ -180,10 +179,6 @@ def _text(default: str) -> Reader:
     return lambda said, name: said.get(name, default).strip()
 
 
-def _or_none(read: Callable[[str, str], T]) -> Reader:
-    return lambda said, name: read(name, said[name].strip()) if said.get(name, "").strip() else None
-
-
 def _or(default: object, read: Callable[[str, str], object]) -> Reader:
     return lambda said, name: read(name, said[name].strip()) if name in said else default
 
@@ -220,6 +215,12 @@ def _names(name: str, value: str) -> tuple[str, ...]:
     if not all(names):
         raise UsageError(f"option {name} is {value!r}", "names with commas between them")
     return names
+
+
+def _topic(name: str, value: str) -> str:
+    if not value:
+        raise UsageError(f"option {name} is empty", "it is the name of a topic")
+    return value
 
 
 def _type_names(name: str, value: str) -> tuple[str, ...]:
@@ -324,26 +325,26 @@ def _flag(name: str, value: str) -> bool:
 _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "path": ("path", _text("")),
     "table": ("table", _text(TABLE)),
-    "columns": ("columns", _or_none(_names)),
-    "types": ("types", _or_none(_type_names)),
+    "columns": ("columns", _or(None, _names)),
+    "types": ("types", _or(None, _type_names)),
     "typed": ("typed", _or(False, _flag)),
-    "topic": ("topic", _or_none(lambda _, value: value)),
+    "topic": ("topic", _or(None, _topic)),
     "fromOffset": ("from_offset", _or(0, _natural_or_earliest)),
-    "toOffset": ("to_offset", _or_none(_natural)),
-    "fromEpoch": ("from_epoch", _or_none(_natural)),
-    "toEpoch": ("to_epoch", _or_none(_natural)),
-    "fromTimestamp": ("from_timestamp_ms", _or_none(_timestamp)),
-    "toTimestamp": ("to_timestamp_ms", _or_none(_timestamp)),
-    "asOfOffset": ("as_of_offset", _or_none(_natural)),
-    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_moment)),
-    "diffFrom": ("diff_from", _or_none(_natural)),
+    "toOffset": ("to_offset", _or(None, _natural)),
+    "fromEpoch": ("from_epoch", _or(None, _natural)),
+    "toEpoch": ("to_epoch", _or(None, _natural)),
+    "fromTimestamp": ("from_timestamp_ms", _or(None, _timestamp)),
+    "toTimestamp": ("to_timestamp_ms", _or(None, _timestamp)),
+    "asOfOffset": ("as_of_offset", _or(None, _natural)),
+    "asOfTimestamp": ("as_of_timestamp_ms", _or(None, _moment)),
+    "diffFrom": ("diff_from", _or(None, _natural)),
     "committedEnds": ("committed_ends", _or({}, _ends)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
     "bootstrap": ("bootstrap", _or("", _addresses)),
     "timeout": ("timeout_s", _or(TIMEOUT_S, _seconds)),
-    "committed": ("committed", _or_none(_committed)),
+    "committed": ("committed", _or(None, _committed)),
     "startingOffset": ("starting_offset", _starting_or_earliest),
-    "maxOffsetsPerTrigger": ("offsets_max", _or_none(_count)),
+    "maxOffsetsPerTrigger": ("offsets_max", _or(None, _count)),
     "failOnDataLoss": ("fail_on_data_loss", _or(True, _flag)),
 }

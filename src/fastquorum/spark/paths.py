@@ -1,5 +1,6 @@
 """Several paths as one text, as the data source's option `path` has them: with commas between."""
 
+import os
 from collections.abc import Iterable
 
 from fastquorum.errors import UsageError
@@ -10,7 +11,19 @@ def joined(paths: Iterable[str]) -> str:
     found = list(paths)
     for each in found:
         if "," in each:
-            raise UsageError(
-                f"{each!r} has a comma in it, which stands between paths", "name it by a glob, with ? for the comma"
-            )
+            raise _with_comma(each)
     return ",".join(found)
+
+
+def split_by_commas(text: str) -> str:
+    """The same text, where it names a path, or several with commas between. UsageError if a path of that very name is
+    there, as it would be taken for several others."""
+    if "," in text and os.path.lexists(text):
+        raise _with_comma(text)
+    return text
+
+
+def _with_comma(path: str) -> UsageError:
+    return UsageError(
+        f"{path!r} has a comma in it, which stands between paths", "name it by a glob, with ? for the comma"
+    )

@@ -8,6 +8,7 @@ import pyarrow as pa
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
+from fastquorum.spark.pipelines.candidates import OfImage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,16 +134,16 @@ def told_of(spark: "SparkSession", path: str) -> "DataFrame":
     return voters
 
 
-def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choice:
+def choice(spark: "SparkSession", path: str, image: OfImage | None = None) -> Choice:
     """One directory for each cluster, where one can be chosen by the headers of batches and what is told of
-    directories: no more than these is read, or shuffled, of the others. `of_images`: of metadata alone, and by
-    snapshots, too."""
+    directories: no more than these is read, or shuffled, of the others. `image`: what is read of it; None: its records
+    are."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
 
     def choose(batches: pa.Table, told: pa.Table) -> pa.Table:
-        return choosing.choice_of(batches, told, of_image=of_images)
+        return choosing.choice_of(batches, told, image)
 
     told = told_of(spark, path)
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))

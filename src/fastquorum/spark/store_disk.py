@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import SegmentFile, load
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.stores import Store, store_of
@@ -10,6 +10,8 @@ from fastquorum.storage import names
 from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.mark import Mark, read_mark
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.scanning import EPOCH_MAX
+from fastquorum.types import OFFSET_MAX
 
 
 class StoreFile:
@@ -81,13 +83,22 @@ def durable_mark_of(log: FoundLog) -> Mark | None:
 def epochs_of(log: FoundLog) -> list[tuple[int, int]]:
     """What `leader-epoch-checkpoint` says beside a log by now: epochs, each with its first offset. None are there if
     the file was not when the log was found, or cannot be read."""
-    if log.entry(names.EPOCH_CHECKPOINT) is None:
-        return []
-    disk, inside = disk_of(log)
     try:
-        return parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)))
+        return read_epochs(log)
     except FastQuorumError:
         return []  # tables `epochs` and `files` say what is wrong with it
+
+
+def read_epochs(log: FoundLog) -> list[tuple[int, int]]:
+    """The same. CorruptionError, DirectoryError."""
+    entry = log.entry(names.EPOCH_CHECKPOINT)
+    if entry is None:
+        return []
+    disk, inside = disk_of(log)
+    entries = parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path)
+    if any(not 0 <= epoch <= EPOCH_MAX or not 0 <= start <= OFFSET_MAX for epoch, start in entries):
+        raise CorruptionError("epoch_checkpoint", path=entry.path)
+    return entries
 
 
 def file_of(path: str) -> SegmentFile:

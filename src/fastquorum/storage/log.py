@@ -136,6 +136,11 @@ class Log:
         return self._epochs.cache
 
     @property
+    def committed_offset(self) -> Offset:
+        """All below it is known to be committed, of this life or an earlier one; a lower bound."""
+        return self._marking.committed
+
+    @property
     def durable_mark(self) -> Mark:
         """The mark on disk: a lower bound of the flushed end."""
         return self._marking.mark
@@ -446,7 +451,7 @@ class Log:
         with self._latched():
             self._generation += 1
             self._marking.mark = discard_log(self._disk, self._kernels, self._directory, snapshot.offset)
-            self._marking.start_offset = snapshot.offset
+            self._marking.start_offset = self._marking.committed = snapshot.offset
             self._segments.begin_anew(snapshot.offset)  # a sync of an old one tells nothing of this, which is synced
             self._end_offset = snapshot.offset
             self._epochs.begin_anew(snapshot)
@@ -525,6 +530,10 @@ class Log:
         return self._segments.max_timestamp_below(end_offset, self.end_offset)
 
     # --- off the commit path ------------------------------------------------------------------------------------------
+
+    def note_committed(self, offset: Offset) -> None:
+        """All below it is committed: the next durable mark says so."""
+        self._marking.committed = max(self._marking.committed, offset)
 
     def maintain(self, now_us: Micros) -> None:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits.

@@ -5,7 +5,9 @@ batch there is a disk that lost what it had promised, while one at or above it i
 is a lower bound, renewed off the commit path; a mark that is missing or damaged costs certainty (recovery then is
 more careful), never data.
 
-It also carries a checksum of the epochs below it: a batch's leader epoch is not under the batch's own CRC.
+It also carries a checksum of the epochs below it: a batch's leader epoch is not under the batch's own CRC. And it
+says how much this replica knew to be committed: a node that starts again must not let a leader cut that away, whoever
+has lost a disk meanwhile.
 """
 
 import struct
@@ -19,8 +21,10 @@ from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset
 
 MAGIC: Final = b"FQMARK\r\n"
-VERSION: Final = 2
-_BODY: Final = struct.Struct(">8sIqqqqI")
+VERSION: Final = 3
+_BODY: Final = struct.Struct(">8sIqqqqqI")
+_BODY_2: Final = struct.Struct(">8sIqqqqI")
+"""Of version 2, which did not know what is committed."""
 _BODY_1: Final = struct.Struct(">8sIqqqI")
 """Of version 1, which knew no start."""
 _HEAD: Final = struct.Struct(">8sI")
@@ -49,6 +53,8 @@ class Mark(NamedTuple):
     """`epochs_checksum` of the epochs that begin below it."""
     start_offset: Offset = 0
     """The log begins here: segments below hold nothing that counts, and are being removed."""
+    committed: Offset = 0
+    """All below it is known to be committed; never above `at`. A lower bound."""
 
     @property
     def is_anew(self) -> bool:
@@ -62,7 +68,7 @@ def epochs_checksum(kernels: Kernels, entries: Sequence[tuple[Epoch, Offset]], e
 
 
 def encode_mark(kernels: Kernels, mark: Mark) -> bytes:
-    body = _BODY.pack(MAGIC, VERSION, *mark.at, mark.start_offset, mark.epochs_crc)
+    body = _BODY.pack(MAGIC, VERSION, *mark.at, mark.start_offset, mark.committed, mark.epochs_crc)
     return body + _CRC.pack(kernels.crc32c(body))
 
 
@@ -84,9 +90,12 @@ def decode_mark(kernels: Kernels, data: bytes, path: str = "") -> Mark | None:
     if version == 1 and len(body) == _BODY_1.size:
         _, _, *at, epochs_crc = _BODY_1.unpack(body)
         return Mark(LogPosition(*at), epochs_crc)
-    if version == VERSION and len(body) == _BODY.size:
-        _, _, *at, start_offset, epochs_crc = _BODY.unpack(body)
+    if version == 2 and len(body) == _BODY_2.size:
+        _, _, *at, start_offset, epochs_crc = _BODY_2.unpack(body)
         return Mark(LogPosition(*at), epochs_crc, start_offset)
+    if version == VERSION and len(body) == _BODY.size:
+        _, _, *at, start_offset, committed, epochs_crc = _BODY.unpack(body)
+        return Mark(LogPosition(*at), epochs_crc, start_offset, committed)
     return None
 
 
@@ -103,8 +112,10 @@ def write_mark(
     at: LogPosition,
     epochs: Sequence[tuple[Epoch, Offset]],
     start_offset: Offset = 0,
+    committed: Offset = 0,
 ) -> Mark:
-    """Atomically and durably; `epochs` are those of a log from start_offset on, and may go beyond the mark."""
-    mark = Mark(at, epochs_checksum(kernels, epochs, at.offset), start_offset)
+    """Atomically and durably; `epochs` are those of a log from start_offset on, and may go beyond the mark, as
+    `committed` may: what is not synced here is not known to be."""
+    mark = Mark(at, epochs_checksum(kernels, epochs, at.offset), start_offset, min(committed, at.offset))
     disk.replace_file(join(directory, DURABLE_MARK), encode_mark(kernels, mark))
     return mark

@@ -50,6 +50,8 @@ class Marking:
         """The one on the disk."""
         self.start_offset = mark.start_offset
         """What the next one says of where the log begins."""
+        self.committed = mark.committed
+        """All below it is known to be committed; the next one says so, as far as all is synced."""
 
     def save(self, flushed: LogPosition) -> None:
         """All is synced up to `flushed`; and the epochs."""
@@ -72,9 +74,10 @@ class Marking:
             self.save_epochs()
 
     def save_mark(self, flushed: LogPosition) -> None:
-        if self.mark.at != flushed or self.mark.start_offset != self.start_offset:
-            epochs = self._epochs.entries()
-            self.mark = write_mark(self._disk, self._kernels, self._directory, flushed, epochs, self.start_offset)
+        committed = min(self.committed, flushed.offset)
+        if (self.mark.at, self.mark.start_offset, self.mark.committed) != (flushed, self.start_offset, committed):
+            place, epochs = (self._disk, self._kernels, self._directory), self._epochs.entries()
+            self.mark = write_mark(*place, flushed, epochs, self.start_offset, committed)
 
     def save_epochs(self) -> None:
         entries = self._epochs.entries()

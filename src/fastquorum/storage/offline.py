@@ -193,6 +193,7 @@ def _write_what_waited(disk: Disk, kernels: Kernels, directory: str, recovered: 
     last, epochs = recovered.segments[-1], recovered.epochs.entries()
     end = LogPosition(recovered.end_offset, last.base_offset, last.size_bytes)
     if recovered.mark.at != end:
-        write_mark(disk, kernels, directory, end, epochs, recovered.segments[0].base_offset)
+        start_offset, committed = recovered.segments[0].base_offset, recovered.mark.committed
+        write_mark(disk, kernels, directory, end, epochs, start_offset, committed)
     if not recovered.epochs_saved:
         write_epochs(disk, directory, epochs)

@@ -316,7 +316,7 @@ def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset)
     The mark comes first: from there on the segments count for nothing, whichever of them a crash leaves. The sync of
     the new one's name makes the removals durable, too.
     """
-    mark = write_mark(disk, kernels, directory, LogPosition(begins_at, begins_at, ANEW), [])
+    mark = write_mark(disk, kernels, directory, LogPosition(begins_at, begins_at, ANEW), [], committed=begins_at)
     for name in disk.list(directory):
         if names.parse_segment(name) is not None or names.parse_index(name) is not None:
             disk.remove(names.join(directory, name))
@@ -382,8 +382,10 @@ def _renew_mark(disk: Disk, kernels: Kernels, directory: str, inspection: Inspec
     mark, start_offset = inspection.mark, inspection.kept[0].segment.base_offset
     if mark is not None and (mark.at, mark.start_offset) == (inspection.written_end, start_offset):
         return mark
+    committed = 0 if mark is None else mark.committed
+    end, epochs = inspection.written_end, inspection.epoch_starts
     try:
-        return write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts, start_offset)
+        return write_mark(disk, kernels, directory, end, epochs, start_offset, committed)
     except StorageFailed as failed:
         if mark is None or mark.is_anew or not failed.lacks_room:
             raise

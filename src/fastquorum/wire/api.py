@@ -60,7 +60,8 @@ def _registry(modules: Iterable[object]) -> Mapping[int, Api]:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Message) and value.__wire__.api_key >= 0:
                 by_kind = requests if value.__wire__.kind == "request" else responses
-                assert by_kind.setdefault(value.__wire__.api_key, value) is value, f"two {value.__wire__}"
+                held = by_kind.setdefault(value.__wire__.api_key, value)
+                assert held is value, f"two {value.__wire__}"
     assert requests.keys() == responses.keys()
     apis = {}
     for key in sorted(requests):

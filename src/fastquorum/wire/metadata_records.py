@@ -29,7 +29,8 @@ def _registry(modules: Iterable[object]) -> Mapping[int, type[Message]]:
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Message) and value.__wire__.kind == "metadata":
-                assert records.setdefault(value.__wire__.api_key, value) is value, f"two {value.__wire__}"
+                held = records.setdefault(value.__wire__.api_key, value)
+                assert held is value, f"two {value.__wire__}"
     return MappingProxyType(dict(sorted(records.items())))
 
 

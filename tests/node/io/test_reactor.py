@@ -15,6 +15,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor
 from fastquorum.raft import events as ev
+from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.wire import ApiKey
 
 FLUSHER_FD = -7
@@ -45,7 +46,7 @@ class Overdue:
         self.calls = calls
         self.deadline_us = 1
         self.error = None
-        self.log = SimpleNamespace(durable_mark=SimpleNamespace(at=SimpleNamespace(offset=0)), end_offset=0)
+        self.log = SimpleNamespace(durable_mark=Mark(LogPosition(0, 0, 0), 0), end_offset=0)
         self.connections = SimpleNamespace(is_voters=None, is_consumers=None, frames_set_aside={})
         self.reactor: Any = None
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, get_args
 
@@ -79,19 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _starts(root: Path, wanted: Sequence[str]) -> dict[str, Strike]:
-    """Every refusal of a start, by name. None is looked for if places are named where nodes run."""
+    """Every refusal of a start, by name, of each directory in turn, as of one a single copy runs at a time. None is
+    looked for if places are named where nodes run."""
     places = get_args(Place)
     if all(text.partition("/")[0] in places for text in wanted):
         return {}
-    found: dict[str, Strike] = {}
+    found: list[list[tuple[str, Strike]]] = []
     for kernels in ("native", "pure"):
         for state, prepare in STATES.items():
             place = root / f"{state}-{kernels}"
             start = Start(place, kernels)
             prepare(start)
-            for each in start.refusals(place.with_suffix(".look")):
-                found[f"{state}/{kernels}/{each}"] = partial(refuse, start, each)
-    return found
+            refusals = start.refusals(place.with_suffix(".look"))
+            found.append([(f"{state}/{kernels}/{each}", partial(refuse, start, each)) for each in refusals])
+    return dict(each for row in zip_longest(*found) for each in row if each is not None)
 
 
 def _holds(name: str, strike_at: Strike, place: Path) -> bool:

@@ -15,6 +15,7 @@ from fastquorum import log
 from fastquorum.errors import FatalError
 from tests.process.chaos.ends import CRASHES
 from tests.process.cluster import Cluster
+from tests.process.command import fastquorum
 from tests.process.history import History
 from tests.process.injected.injection import Fault, injected, met
 from tests.process.load import Load, fetch_committed
@@ -47,10 +48,14 @@ class CommandCluster(Cluster):
     """Its nodes are `fastquorum run`, which says all in JSON lines."""
 
     def spawn(self, node_id: int, *, prefix: Sequence[str] = (), **_: Any) -> NodeProcess:
+        data, config = str(self.path(node_id)), str(self.config(node_id))
+        if not self.path(node_id).exists():
+            made = fastquorum("format", "--data", data, "--config", config)
+            assert made.returncode == 0, made.stderr
         both = ["sh", "-c", 'exec "$@" 2>&1', "sh"]
         process = NodeProcess(
             node_id,
-            ["run", "--data", str(self.path(node_id)), "--config", str(self.config(node_id)), "--log-format", "json"],
+            ["run", "--data", data, "--config", config, "--log-format", "json"],
             errors=self.root / f"node{node_id}.stderr",
             prefix=[*both, *prefix],
             module="fastquorum.cli",

@@ -9,6 +9,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -66,6 +67,8 @@ class Start:
         self.root = root
         self.kernels = kernels
         self.history = History()
+        self.turn = threading.Lock()
+        """Of whoever runs a copy: each has the same port."""
         root.mkdir(parents=True, exist_ok=True)
         self.ports = self.cluster(root).ports
 
@@ -103,7 +106,7 @@ class Start:
 
 
 def first(start: Start) -> None:
-    """There is nothing yet."""
+    """It is formatted, and never ran."""
 
 
 def killed(start: Start) -> None:
@@ -130,7 +133,7 @@ def refuse(start: Start, refusal: Refusal, root: Path) -> Outcome:
     history = History()
     history.by_value.update(start.history.by_value)
     fault = refusal.fault
-    with contextlib.closing(start.copy(root)) as quorum:
+    with start.turn, contextlib.closing(start.copy(root)) as quorum:
         injection = f"{fault.call}:error={fault.error}:when={fault.when}"
         quorum.start(VICTIM, prefix=strace(trace, injection, of=quorum.path(VICTIM) / refusal.file))
         victim = quorum.nodes[VICTIM]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fastquorum import sim
 from fastquorum.cli.main import main
-from fastquorum.errors import CorruptionError, ImageFailed
+from fastquorum.errors import CorruptionError, DirectoryError, ImageFailed
 from fastquorum.kernels import Attribute, Record, load
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.ghost import GhostBatch
@@ -36,10 +36,12 @@ from fastquorum.spark.pipelines.invariants import (
 )
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, Whose, table_of
 from fastquorum.spark.scan import read_table
+from fastquorum.spark.stores import LocalStore
 from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, segment_name
+from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, checkpoint_name, segment_name
+from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire.access_records import RemoveAccessControlEntryRecord
 from fastquorum.wire.cluster_records import (
     AbortTransactionRecord,
@@ -365,6 +367,49 @@ def test_a_damaged_snapshot(tmp_path: Path) -> None:
     overwrite(path, path.stat().st_size // 2, b"\xff\x00\xff")
     row = only(root)
     assert (row["kind"], row["offset"]) == ("bit-flip", 10)
+
+
+@pytest.mark.parametrize("kind", ["metadata", "user"])
+@pytest.mark.parametrize(("offset", "epoch"), [(0, 0), (4, 1)])
+@pytest.mark.parametrize("data", [b"", bytes(range(250)) * 2])
+def test_whatever_snapshot_is_damaged_the_audit_says_so(
+    tmp_path: Path, kind: str, offset: int, epoch: int, data: bytes
+) -> None:
+    """That of offset 0 holds the voters, and a node does not start beside a damaged one; nor on a log of users."""
+    root = make_log(tmp_path / "n1", kind=kind)
+    path = root / LOG_DIRECTORY / checkpoint_name(OffsetAndEpoch(offset, epoch))
+    path.write_bytes(data)
+    verified = [each.path for each in open_offline(str(root), KERNELS).verify().findings if each.severity == "corrupt"]
+    (row,) = (each for each in found(root) if each["kind"] == Kind.BIT_FLIP)
+    assert (row["offset"], row["epoch"], verified) == (offset, epoch, [str(path)])
+    assert f"the snapshot is damaged: {path}: corrupt" in row["says"]
+    assert main(["audit", "invariants", str(root)]) == 1
+
+
+def test_a_flipped_bit_in_the_snapshot_that_holds_the_voters(tmp_path: Path) -> None:
+    shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    path = tmp_path / "c1" / LOG_DIRECTORY / checkpoint_name(OffsetAndEpoch(0, 0))
+    overwrite(path, path.stat().st_size // 2, b"\xff\x00\xff")
+    row = only(tmp_path)
+    assert (row["kind"], row["offset"], row["node_ids"]) == ("bit-flip", 0, [1])
+    assert str(path) in row["says"]
+
+
+def test_a_snapshot_that_cannot_be_read_is_no_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `log verify` has it."""
+    root = Log().begun().snapshot().write(tmp_path / "n1")
+    (path,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
+    read = LocalStore.read
+
+    def refuse(store: LocalStore, name: str, *place: int) -> bytes:
+        if name == str(path):
+            raise DirectoryError("cannot be read: Permission denied", path=name)
+        return read(store, name, *place)
+
+    monkeypatch.setattr(LocalStore, "read", refuse)
+    row = only(root)
+    assert (row["kind"], row["is_violation"]) == ("bit-flip", True)
+    assert "Permission denied" in row["says"]
 
 
 @pytest.mark.parametrize("torn", [0, 5])

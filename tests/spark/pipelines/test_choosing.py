@@ -1,18 +1,28 @@
 """Whose records are read of a cluster: chosen by the headers of its batches, as its records would have it."""
 
+import json
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import CHOICE, choice_of, chosen_of
+from fastquorum.spark.pipelines.placement import PACKING
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from tests.spark.damage import change as overwrite
 from tests.spark.replicas import batches_at, told_at
 
+from .invariant_logs import Log, noop
 from .timeline_worlds import CLUSTER
 
 Batch = tuple[int, int, int]
@@ -180,7 +190,7 @@ def test_what_is_read_without_a_majority_of_the_voters_says_that_nothing_proves_
 def image_of(logs: Sequence[Sequence[Batch]], *its: tuple[int, int] | None) -> tuple[str, int | None]:
     """Whose image is read, and up to where."""
     kept = [*its, *[None] * (len(logs) - len(its))]
-    (row,) = choice_of(batches(logs), snapshots(kept), of_image=True).to_pylist()
+    (row,) = choice_of(batches(logs), snapshots(kept), OfImage()).to_pylist()
     return row["directory"], row["end_offset"]
 
 
@@ -201,7 +211,7 @@ def test_an_image_ends_where_a_majority_does(ends: list[int], found: tuple[str, 
 
 def test_a_directory_without_a_log_is_one_of_those_whose_majority_is_needed() -> None:
     headers = batches([[(0, 9, 1)], [], []])
-    (row, *others) = choice_of(headers, snapshots([None] * 3), of_image=True).to_pylist()
+    (row, *others) = choice_of(headers, snapshots([None] * 3), OfImage()).to_pylist()
     assert (len(others), row["end_offset"]) == (2, None)
     assert row["unread"] == "of 3 replicas of cluster c no majority shares a record; hand in the records of one"
     assert image_of([[(0, 9, 1)], [], []], (6, 1)) == ("/n0", 6), "a snapshot needs no majority"
@@ -229,7 +239,7 @@ def test_older_snapshots_than_a_log_are_no_holes_of_it() -> None:
     rows = [{**kept.to_pylist()[1], "snapshot_offset": offset, "snapshot_epoch": 1} for offset in (10, 20, 30)]
     both = pa.concat_tables([kept, pa.Table.from_pylist(rows, _SNAPSHOTS)])
     headers = batches([[(0, 6, 1), (8, 29, 1), (30, 39, 1)], [(30, 39, 1)]])
-    (row,) = choice_of(headers, both, of_image=True).to_pylist()
+    (row,) = choice_of(headers, both, OfImage()).to_pylist()
     assert (row["directory"], row["end_offset"]) == ("/n1", 40), "the other lacks record 7"
 
 
@@ -245,4 +255,152 @@ def test_who_is_damaged_is_not_read_while_another_can_be() -> None:
     holed = [each for each in whole if each[0] != 4]
     assert image_of([holed, whole, whole]) == ("/n1", 9)
     assert image_of([holed]) == ("/n0", 9)
-    assert image_of([holed, holed], (6, 0)) == ("/n0", 9), "the hole is not behind its snapshot"
+
+
+ROLL = 10
+"""Offsets of a segment of `whole_but`."""
+
+
+def whole_but(*missing: int, begin: int = 0, end: int = 40) -> list[Batch]:
+    """A batch for each offset."""
+    return [(at, at, 1) for at in range(begin, end) if at not in missing]
+
+
+def rolled(logs: Sequence[Sequence[Batch]]) -> pa.Table:
+    """As `batches`, with a segment for every ROLL offsets."""
+    rows = batches(logs).to_pylist()
+    return pa.Table.from_pylist([{**row, "segment": row["base_offset"] // ROLL * ROLL} for row in rows], _BATCHES)
+
+
+def with_snapshots(its: Sequence[Sequence[int]], begins: Sequence[int] = ()) -> pa.Table:
+    """What is told of directories with good snapshots of these ends, whose files begin there."""
+    schema = pa.schema([*_SNAPSHOTS, ("begin_offset", pa.int64())])
+    rows = []
+    for node, ends in enumerate(its):
+        same = {"cluster_id": "c", "node_id": node, "directory": f"/n{node}"}
+        rows.append({**same, "log_kind": "metadata", "begin_offset": begins[node] if begins else 0})
+        rows += [{**same, "snapshot_offset": end, "snapshot_epoch": 1} for end in ends]
+    return pa.Table.from_pylist(rows, schema)
+
+
+@pytest.mark.parametrize(
+    ("image", "chosen"),
+    [
+        (OfImage(), "/n0"),  # of its snapshot at 30, and what follows
+        (OfImage(as_of=12), "/n0"),
+        (OfImage(as_of=25), "/n1"),
+        (OfImage(diff_from=35), "/n0"),
+        (OfImage(diff_from=20), "/n1"),
+        (OfImage(as_of=38, diff_from=25), "/n1"),
+        (OfImage(as_of=12, diff_from=5), "/n0"),
+    ],
+)
+def test_an_image_is_read_of_whoever_has_no_damage_in_its_way(image: OfImage, chosen: str) -> None:
+    told = with_snapshots([(20, 30)] * 2)
+    (row,) = choice_of(rolled([whole_but(22), whole_but(2)]), told, image).to_pylist()
+    assert (row["directory"], row["end_offset"]) == (chosen, 40)
+
+
+def test_damage_below_a_snapshot_is_in_the_way_of_an_image_where_it_lies_in_the_same_segment() -> None:
+    for missing, chosen in ((19, "/n0"), (22, "/n1")):
+        found = choice_of(rolled([whole_but(missing), whole_but(2)]), with_snapshots([(25,)] * 2), OfImage())
+        assert found["directory"].to_pylist() == [chosen]
+
+
+# --- for records ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("its", "chosen"),
+    [
+        ([(), (10, 30), (10, 30)], "/n1"),  # nothing says what was before
+        ([(30,), (10, 30), (10, 30)], "/n1"),  # the first snapshot is no good
+        ([(10,), (10, 30), (10, 30)], "/n0"),
+        ([(), (30,), (10,)], "/n2"),
+    ],
+)
+def test_of_logs_that_begin_late_that_is_read_from_which_most_of_what_was_before_is_known(
+    its: Sequence[Sequence[int]], chosen: str
+) -> None:
+    (row,) = choice_of(rolled([whole_but(begin=10)] * 3), with_snapshots(its, (10, 10, 10))).to_pylist()
+    assert (row["directory"], row["start_offset"], row["end_offset"]) == (chosen, 10, 40)
+
+
+def test_a_sound_replica_is_read_though_a_damaged_one_knows_as_much() -> None:
+    logs = [whole_but(12, begin=10), whole_but(begin=10), whole_but(begin=10)]
+    told = with_snapshots([(20,), (20,), (20,)], (10, 10, 10))
+    assert choice_of(rolled(logs), told)["directory"].to_pylist() == ["/n1"]
+
+
+# --- of directories ---------------------------------------------------------------------------------------------------
+
+Fault = tuple[int, str, int]
+"""Of which node, what is done to it, and to which of its files."""
+
+
+def make_cluster(root: Path) -> None:
+    """Three replicas with segments from 0, 14 and 24 on, of one without the first, and snapshots between."""
+    log = Log().begun()
+    for number in range(20):
+        log.add(noop())
+        if number in (6, 10, 17):
+            log.snapshot()
+    for node_id, begin in ((1, 0), (2, 14), (3, 0)):
+        log.node_id = node_id
+        log.write(root / f"n{node_id}", roll_at=tuple(at for at in (14, 24) if at > begin), begin=begin)
+
+
+def damage(root: Path, faults: Sequence[Fault]) -> None:
+    for node_id, what, at in faults:
+        suffix, deed = what.split()
+        files = sorted((root / f"n{node_id}" / LOG_DIRECTORY).glob(f"*.{suffix}"))
+        path = files[at % len(files)] if files else None
+        if path is None or not path.stat().st_size:
+            continue
+        if deed == "removed":
+            path.unlink()
+        else:
+            overwrite(path, path.stat().st_size * (1 + at % 3) // 4, b"\xff\x00\xff")
+
+
+def can_be_read(directory: Path, end: int, image: OfImage) -> bool:
+    options = {} if image.as_of is None else {"asOfOffset": image.as_of}
+    options |= {} if image.diff_from is None else {"diffFrom": image.diff_from}
+    ends = json.dumps({str(directory): end})
+    found = read_table(str(directory), "image", mode="quarantine", committedEnds=ends, **options)
+    return bool(found["error"].null_count == found.num_rows)
+
+
+FAULTS = ["log flipped", "log removed", "checkpoint flipped", "checkpoint removed"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    faults=st.permutations([1, 2, 3, 1, 2]).flatmap(
+        lambda nodes: st.tuples(
+            *(st.tuples(st.just(node), st.sampled_from(FAULTS), st.integers(0, 11)) for node in nodes[:4])
+        )
+    ),
+    bounds=st.lists(st.integers(0, 30), min_size=2, max_size=2).map(sorted),
+)
+def test_an_image_is_read_wherever_one_of_the_replicas_has_it(faults: Sequence[Fault], bounds: list[int]) -> None:
+    with TemporaryDirectory() as place:
+        root = Path(place)
+        make_cluster(root)
+        damage(root, faults)
+        headers, told = batches_at(place), told_at(place)
+        start, to = bounds
+        for image in (OfImage(), OfImage(as_of=to), OfImage(diff_from=start), OfImage(as_of=to, diff_from=start)):
+            chosen = choice_of(headers, told, image).to_pylist()[0]
+            end = chosen["end_offset"]
+            if end is not None and not can_be_read(Path(chosen["directory"]), end, image):
+                assert not [each for each in sorted(root.iterdir()) if can_be_read(each, end, image)], chosen
+
+
+def test_a_flipped_bit_in_one_of_three_replicas_keeps_no_report_of_images_from_being_made(tmp_path: Path) -> None:
+    shutil.copytree(CLUSTER, tmp_path / "one")
+    overwrite(tmp_path / "one" / "c1" / LOG_DIRECTORY / segment_name(0), 100_000, b"\xff\x00\xff")
+    engine = LocalEngine()
+    (placed,) = PACKING.unpacked(engine.placements(str(tmp_path)))
+    assert "unchecked" not in placed[1].summary
+    assert engine.image_diff(str(tmp_path), 145, 3836).equals(engine.image_diff(str(CLUSTER), 145, 3836))

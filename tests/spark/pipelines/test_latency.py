@@ -170,6 +170,23 @@ def test_what_holds_no_latencies_is_told_and_leaves_the_rest_alone(text: str, wh
     assert only(merged(pa.concat_tables([bad, rows(run([7]))]), []), "commit")["count"] == 1
 
 
+@pytest.mark.parametrize(
+    "one",
+    [run([7], {"1": {"flush": {**stage([7]), "count": 10**30}}}), run([7]) | {"started": 2026}],
+    ids=["too large", "no text"],
+)
+def test_a_value_that_no_column_has_room_for_is_told_and_leaves_the_rest_alone(one: dict[str, Any]) -> None:
+    bad = rows_of("/d/bad", json.dumps(one))
+    assert [each.startswith("/d/bad: ") for each in bad["error"].to_pylist()] == [True]
+    assert only(merged(pa.concat_tables([bad, rows(run([7]))]), []), "commit")["count"] == 1
+
+
+def test_a_path_between_commas_is_not_the_root_of_all(tmp_path: Path) -> None:
+    for text in ("", f"{tmp_path},", f"{tmp_path},,{tmp_path}"):
+        with pytest.raises(UsageError, match="names no path between two commas"):
+            find_files(text)
+
+
 def test_where_nothing_is_the_error_says_what_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there are no latencies at .*; name a result of"):
         find_files(str(tmp_path))

@@ -14,6 +14,7 @@ from fastquorum.kernels import load
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
+from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import choice_of
 from fastquorum.spark.pipelines.invariants.findings import NOTHING
 from fastquorum.spark.pipelines.replicas import Verdict
@@ -45,11 +46,11 @@ def test_whatever_is_wrong_with_a_minority_is_named_and_every_pipeline_ends_wher
     found = {row["directory"]: (Verdict(row["verdict"]), row["offset"]) for row in rows}
     assert found == world.expected
     assert {row["committed_end"] for row in rows} == {world.end}
-    for of_image in (False, True):
-        (chosen,) = choice_of(world.batches(), world.told(), of_image=of_image).to_pylist()
+    for image in (None, OfImage()):
+        (chosen,) = choice_of(world.batches(), world.told(), image).to_pylist()
         assert (chosen["end_offset"], chosen["unread"]) == (world.end, None)
         # A snapshot makes an image, whatever became of the log before it.
-        assert of_image or found[chosen["directory"]][0] in (Verdict.SAME, Verdict.TAIL)
+        assert image is not None or found[chosen["directory"]][0] in (Verdict.SAME, Verdict.TAIL)
 
 
 def test_a_copy_of_a_directory_has_no_vote_of_its_own() -> None:

@@ -15,6 +15,7 @@ from fastquorum.errors import DirectoryError
 from fastquorum.spark.pipelines.latency.files import find_files
 from fastquorum.storage.names import (
     EPOCH_CHECKPOINT,
+    KAFKA_STATE,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
@@ -122,6 +123,40 @@ def test_every_table_ends_whatever_the_quorum_state_and_the_epochs_are(
         rows(tmp_path, table, mode="quarantine")
     (told,) = [row for row in rows(tmp_path, "files") if row["name"] == name]
     assert (told["status"], TEXTS[make] in told["text"]) == ("unreadable", True)
+
+
+@pytest.mark.parametrize("node_id", ["4294967297", "2147483648", "-7", "9" * 5000, "abc"])
+def test_a_node_id_that_no_node_has_is_a_fault_of_that_log_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], node_id: str
+) -> None:
+    expected, root = logs(tmp_path)
+    path = root / META_PROPERTIES
+    path.write_text(f"version=1\ncluster.id=a-cluster\nnode.id={node_id}\n")
+    for table in ("records", "batches", "checkpoints", "quorum_state"):
+        (bad,) = (row for row in rows(tmp_path, table, mode="quarantine") if row["directory"] == str(root))
+        assert bad["error"].startswith(f"{path}: cannot be read: ")
+        assert bad["node_id"] is None
+    assert [row for row in rows(tmp_path, "records", mode="quarantine") if row["error"] is None] == expected
+    assert main(["audit", "replicas", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert f"{path}: cannot be read" in said
+    assert len(node_id) > 20 or node_id == "abc" or f"node.id {node_id} is outside 0..2147483647" in said
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 2**70, 10**30])
+def test_numbers_that_no_column_has_room_for_are_damage_of_their_file(tmp_path: Path, number: int) -> None:
+    expected, root = logs(tmp_path)
+    (root / EPOCHS).write_text(f"0\n1\n{number} {number}\n")
+    (bad,) = (row for row in rows(tmp_path, "epochs", mode="quarantine") if row["error"] is not None)
+    assert bad["error"] == f"{root / EPOCHS}: corrupt: epoch_checkpoint"
+    for field in ("leaderEpoch", "leaderId", "votedId"):
+        state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "data_version": 0}
+        path = root / LOG_DIRECTORY / KAFKA_STATE.rpartition("/")[2]
+        path.write_text(json.dumps({**state, field: number}))
+        (told,) = (row for row in rows(tmp_path, "quorum_state", mode="quarantine") if row["format"] == "kafka")
+        assert told["error"] == f"{path}: corrupt: state_file"
+        assert [row["status"] for row in rows(root, "files") if row["name"] == KAFKA_STATE] == ["corrupt"]
+    assert rows(tmp_path / "n1", "records") == expected
 
 
 def test_an_audit_names_what_is_odd_and_judges_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

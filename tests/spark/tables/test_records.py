@@ -14,6 +14,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Compression, Header, Record, load
+from fastquorum.spark.options import _READERS
 from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
@@ -430,6 +431,13 @@ def test_an_object_store_is_read_as_directories_are() -> None:
 def test_what_nobody_knows_is_refused_with_what_there_is(options: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Scan.of({"path": str(CLUSTER), **options})
+
+
+@pytest.mark.parametrize("name", sorted(set(_READERS) - {"path", "table", "bootstrap"}))
+@pytest.mark.parametrize("value", ["", "  "])
+def test_an_option_that_is_empty_is_refused_as_it_would_mean_all_there_is(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        Scan.of({"path": str(CLUSTER), name: value})
 
 
 def test_where_a_log_is_committed_is_for_images(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Broker(NamedTuple):
         """It may be given replicas; so it may before it has said anything of its directories."""
         if not self.directories or self.cordoned_directories is None:
             return True
-        return any(each not in self.cordoned_directories for each in self.directories)
+        return not frozenset(self.directories) <= frozenset(self.cordoned_directories)
 
     def listener(self, name: str) -> Listener | None:
         return next((each for each in self.listeners if each.name == name), None)

@@ -14,6 +14,7 @@ from fastquorum.errors import FastQuorumError, Overloaded, UsageError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
+from fastquorum.node.appends import RETRY_AFTER_S, UNDECIDED
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused
@@ -88,6 +89,8 @@ class NativeProducers(NativeCallers):
             self._raise_if_stopped()
             if not self.is_leader:
                 raise self.not_leader()
+            if self._queue or self._refused:
+                raise Overloaded(UNDECIDED, RETRY_AFTER_S)
             return self._producer_states.current().get(producer_id)
 
     def new_producer_id(self) -> int:
@@ -100,6 +103,15 @@ class NativeProducers(NativeCallers):
         """Also those that are to be refused. Lock held."""
         records, size_bytes = super().waiting()
         return records + self._refused.records, size_bytes + self._refused.bytes
+
+    def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
+        """See `NativeCallers._tried_again`. What a deposed leader says of a producer's batch is not final here,
+        either."""
+        try:
+            return super()._tried_again(appends, frozen, refused)
+        except FINAL_REFUSALS:
+            self._refuse_unless_deposed(appends.only(frozen))
+            return []
 
     def _submitted(self, appends: Appends) -> tuple[list[Refused], list[int]]:
         """See `_judged`; of a producer's batch nothing was looked at before its turn came."""

@@ -220,8 +220,8 @@ class Reactor:
         """How long to wait for events at most; the kernel rounds up to milliseconds."""
         if self._is_behind(replica):
             return 0.0
-        log = replica.log
-        if self._upkeep_at_us < 0 and log.durable_mark.at.offset != log.end_offset:
+        end_offset, mark = replica.log.end_offset, replica.log.durable_mark
+        if self._upkeep_at_us < 0 and (mark.at.offset, mark.committed) != (end_offset, end_offset):
             self._upkeep_at_us = now + UPKEEP_US
         due = self._sweep_at_us
         if 0 <= self._upkeep_at_us < due:

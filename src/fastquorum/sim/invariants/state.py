@@ -26,7 +26,8 @@ def check(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replica) -> 
 
 
 def check_settled(node: GhostNode, durable: ElectionState | None, replica: Replica) -> None:
-    """Between events: S4."""
+    """Between events: S4. What its directory says to be committed is noted for S34."""
+    node.marked_committed = replica.log.durable_mark.committed
     epoch = replica.raft.epoch
     if epoch < node.epoch:
         raise Violation("S4", f"epoch falls from {node.epoch} to {epoch}", node.node_id)

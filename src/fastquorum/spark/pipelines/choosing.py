@@ -1,15 +1,16 @@
 """Which replica of a cluster is read, and how far: what is committed, as `pipelines.audit_replicas` finds it, counts.
 
 Of the replicas that hold all of it one is read that has no hole, if there is any: a batch whose bytes are damaged or
-others than the majority's, or a segment that is missing. Of those it is the one whose log begins first, then that of
-the lowest node id and directory.
+others than the majority's, a segment that is missing, or a beginning of which no snapshot tells. Of those it is one
+that is not divergent, if there is any, then the one from which most of what was before can be told, then that whose
+log begins first, and that of the lowest node id and directory.
 
-Whoever reads images needs less: a snapshot stands for all before its end, and a hole counts behind it alone.
-Whoever has nothing but records compares these: by Raft's log matching (section 5.3), logs that have a record of the
-same epoch at an offset are the same up to it.
+Whoever reads images needs less: a snapshot stands for all before its end, and a hole counts where it is in the way of
+the image that is asked for (`pipelines.candidates`). Whoever has nothing but records compares these: by Raft's log
+matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,9 +19,8 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.audit_replicas import Audited, audit
+from fastquorum.spark.pipelines.candidates import Candidate, OfImage, segments_of
 from fastquorum.spark.pipelines.carrying import Flags, Ints
-from fastquorum.spark.pipelines.replicas import Replica as ReplicaLog
-from fastquorum.spark.pipelines.replicas import Verdict
 
 CHOICE: Final = pa.schema(
     [
@@ -60,7 +60,7 @@ class _Log(NamedTuple):
     epochs: Ints
 
 
-def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> pa.Table:
+def choice_of(batches: pa.Table, told: pa.Table, image: OfImage | None = None) -> pa.Table:
     """What is to be read of one cluster, of CHOICE. Where nothing proves what is committed, each directory, and why;
     but where a majority of the voters' directories is not there at all, what those that are there share is read, and
     `unproven` says so.
@@ -68,8 +68,8 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
     Logs of user records are not looked at; where there are no others, that is why nothing is read.
 
     Args:
-        batches, told: of one cluster, as of `audit_cluster`; `told` has LOG_KIND, too. `of_image`: a snapshot stands
-            for what is before its end.
+        batches, told: of one cluster, as of `audit_cluster`; `told` has LOG_KIND, too. `image`: what is read of it;
+            None: its records are.
     """
     of_users = told.filter(pc.equal(told[LOG_KIND], "user"))
     batches, told = (_without(rows, of_users["directory"]) for rows in (batches, told))
@@ -79,15 +79,14 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
     audited = of_all = audit(batches, told)
     if of_all.is_missing_voters:
         audited = audit(batches, told.filter(told["voter_id"].is_null()))
-    both = zip(audited.replicas, audited.reach.tolist(), strict=True)
-    found = [_candidate(each, reach, audited.committed or 0, of_image=of_image) for each, reach in both]
+    found = _candidates(audited, segments_of(batches), image)
     end = max((each.end for each in found), default=0)
     if end > 0:
-        best = min(found, key=_rank)
+        best = min(found, key=lambda each: each.rank)
         row: dict[str, Any] = {
             "cluster_id": best.replica.cluster_id,
             "directory": best.replica.directory,
-            "start_offset": best.start,
+            "start_offset": best.replica.start_offset,
             "end_offset": end,
             "unproven": _why_unproven(of_all, end) if of_all.is_missing_voters else None,
         }
@@ -100,43 +99,16 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
     return pa.Table.from_pylist(rows, CHOICE)
 
 
+def _candidates(audited: Audited, segments: Mapping[str, list[int]], image: OfImage | None) -> list[Candidate]:
+    both = zip(audited.replicas, audited.reach.tolist(), strict=True)
+    committed = audited.committed or 0
+    if image is None:
+        return [Candidate.of_records(each, reach, committed) for each, reach in both]
+    return [Candidate.of_image(each, reach, committed, image, segments.get(each.directory, [])) for each, reach in both]
+
+
 def _without(rows: pa.Table, directories: pa.ChunkedArray) -> pa.Table:
     return rows.filter(pc.invert(pc.is_in(rows["directory"], directories.combine_chunks())))
-
-
-class _Candidate(NamedTuple):
-    """A replica, for what could be read of it."""
-
-    replica: ReplicaLog
-    end: int
-    """Of what is committed in it, exclusive; 0: nothing."""
-    start: int
-    holes: int
-    """How many records are missing, damaged or not the majority's."""
-
-
-def _candidate(replica: ReplicaLog, reach: int, committed: int, *, of_image: bool) -> _Candidate:
-    """`reach`: up to where it holds what is committed, whatever became of it in between."""
-    has_log = replica.held.size > 0
-    end = min(reach, replica.end_offset, committed) if has_log else 0
-    if replica.verdict is Verdict.UNDECIDED and replica.offset is not None:
-        end = min(end, replica.offset)
-    base = start = replica.start_offset
-    if of_image:
-        kept = [each.offset for each in replica.snapshots if each.offset <= committed]
-        end = max(end, *kept, 0)
-        # What lies between an older one and the log is gone: no image is made from there.
-        base = max((each for each in kept if each >= start or not has_log), default=0)
-        start = start if has_log else base
-    inside = replica.held[:2, (replica.held[1] >= base) & (replica.held[0] < end)]
-    there = np.minimum(inside[1] + 1, end) - np.maximum(inside[0], base)
-    is_wrong = replica.verdict is Verdict.DIVERGENT and replica.offset is not None and base <= replica.offset < end
-    return _Candidate(replica, end, start, max(end - base - int(there.sum()), int(is_wrong)))
-
-
-def _rank(each: _Candidate) -> tuple[int, bool, int, int, int, str]:
-    node_id = -1 if each.replica.node_id is None else each.replica.node_id
-    return (-each.end, each.holes > 0, each.start, each.holes, node_id, each.replica.directory)
 
 
 def _why_unproven(of_all: Audited, end: int) -> str | None:

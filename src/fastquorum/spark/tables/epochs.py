@@ -19,10 +19,9 @@ from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
 from fastquorum.spark.splits import log_pieces
-from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.store_disk import read_epochs
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of, told
 from fastquorum.storage import names
-from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.scanning import bytes_needed
 from fastquorum.wire.control_messages import LeaderChangeMessage
 from fastquorum.wire.control_records import decode_control_record
@@ -171,11 +170,7 @@ def _found(log: FoundLog, options: Options) -> Iterator[_Span | Damage]:
 
 def _said(log: FoundLog) -> dict[int, int] | None:
     """What `leader-epoch-checkpoint` has; None: there is no such file. CorruptionError, DirectoryError."""
-    entry = log.entry(names.EPOCH_CHECKPOINT)
-    if entry is None:
-        return None
-    disk, inside = disk_of(log)
-    return dict(parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path))
+    return None if log.entry(names.EPOCH_CHECKPOINT) is None else dict(read_epochs(log))
 
 
 def _row(span: _Span, said: dict[int, int] | None) -> Row:

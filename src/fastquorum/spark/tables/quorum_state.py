@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
@@ -26,8 +26,9 @@ from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.scanning import EPOCH_MAX
 from fastquorum.storage.state_value import STATE_KEY, decode_state
-from fastquorum.types import ZERO_UUID
+from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
 FIELDS: Final = (
     pa.field("epoch", pa.int32()),
@@ -101,7 +102,11 @@ def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
     """None if nothing was ever saved. CorruptionError, DirectoryError."""
     data = store_of(entry.path).read(entry.path)
     if entry.name != names.QUORUM_STATE:
-        return decode_kafka_state(data, entry.path)
+        state = decode_kafka_state(data, entry.path)
+        voted_id = NO_NODE if state.voted_key is None else state.voted_key.id
+        if state.epoch > EPOCH_MAX or max(state.leader_id, voted_id) > NODE_ID_MAX:
+            raise CorruptionError("state_file", path=entry.path)
+        return state
     owner = read_identity(disk_of(log)[0]).owner
     value = value_in(data, STATE_KEY, entry.path)
     return None if value is None else decode_state(load("native"), owner, value, entry.path)

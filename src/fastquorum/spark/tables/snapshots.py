@@ -2,13 +2,15 @@
 
 A row for each that is the same, holds a record that no node can load, or cannot be compared, as what precedes it is
 gone; of one that differs a row for each thing that does, DIFFERENCES_MAX at most; and so in every mode. Of one that is
-damaged, or whose log is, the mode decides. The log is folded from its beginning, or from the snapshot that it begins
-with, never from those that are judged. What a single directory's log holds may not be committed. Source: KIP-630.
+damaged, or cannot be read, or whose log is damaged, the mode decides. The log is folded from its beginning, or from the
+snapshot that it begins with, never from those that are judged. What a single directory's log holds may not be
+committed. Of snapshots that no image is made of, those of user records and that of offset 0, which holds the voters
+alone, there are only rows for the damaged ones: a node does not start beside one. Source: KIP-630, KIP-853.
 """
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, ImageFailed
+from fastquorum.kernels import Kernels
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
@@ -25,6 +28,7 @@ from fastquorum.spark.tables.folding import offline
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_snapshot
+from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import OffsetAndEpoch
 
 FIELDS: Final = (
@@ -46,10 +50,30 @@ DIFFERENCES_MAX: Final = 1000
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
-    checkpoints = [each.id for each in sorted(log.checkpoints) if each.id.offset > 0]
-    if log.kind is not LogKind.METADATA or not checkpoints:
+    ids = [each.id for each in sorted(log.checkpoints)]
+    if not ids:
         return
+    of_images = [each for each in ids if each.offset > 0 and log.kind is LogKind.METADATA]
     stored, kernels = offline(log)
+    for snapshot in ids:
+        if snapshot not in of_images:
+            try:
+                stored.checkpoint_state(snapshot)
+            except FastQuorumError as error:
+                yield from _damaged(snapshot, error, options)
+    if of_images:
+        yield from _judged(log, of_images, stored, kernels, options)
+
+
+def _damaged(snapshot: OffsetAndEpoch, error: FastQuorumError, options: Options) -> Iterator[Row]:
+    same = {"offset": snapshot.offset, "epoch": snapshot.epoch, "verdict": "damaged"}
+    yield from ({**same, **each} for each in told(error, options, "the snapshot"))
+
+
+def _judged(
+    log: FoundLog, snapshots: Sequence[OffsetAndEpoch], stored: OfflineLog, kernels: Kernels, options: Options
+) -> Iterator[Row]:
+    """Of snapshots of which images are made."""
     base = base_of(log, kernels)
     known_from, why = base.known_from, base.error
     damage: FastQuorumError | None = DirectoryError(why, path=min(log.segments).path) if why else None
@@ -59,13 +83,12 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
             fold = fold_snapshot(stored, kernels, base.checkpoint.id)
         except ImageFailed as error:
             why = str(error)
-    for snapshot in checkpoints:
+    for snapshot in snapshots:
         row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
         try:
             held = fold_snapshot(stored, kernels, snapshot)
         except (CorruptionError, DirectoryError) as error:
-            verdict = "damaged" if isinstance(error, CorruptionError) else "unchecked"
-            yield from ({**row, "verdict": verdict, **each} for each in told(error, options, "the snapshot"))
+            yield from _damaged(snapshot, error, options)
             continue
         except FastQuorumError as error:
             verdict = "not-replayable" if isinstance(error, ImageFailed) else "unchecked"

@@ -18,12 +18,14 @@ def find_files(path: str) -> list[str]:
     """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or no path between two commas.
         DirectoryError: a path cannot be read.
     """
     found: set[str] = set()
     for part in path.split(","):
         part = part.strip()
+        if not part:
+            raise UsageError(f"{path!r} names no path between two commas", _NAME_ONE)
         store = store_of(part)
         for root in store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]:
             try:

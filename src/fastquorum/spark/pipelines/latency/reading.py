@@ -70,9 +70,9 @@ def rows_of(path: str, text: str) -> pa.Table:
     where = {"file": path, "directory": path.rpartition("/")[0]}
     try:
         rows = list(_of_json(json.loads(text)) if text.lstrip().startswith("{") else _of_log(text))
-    except ValueError as error:
-        rows = [{"error": f"{path}: {error}"}]
-    return pa.Table.from_pylist([where | row for row in rows], ROWS)
+        return pa.Table.from_pylist([where | row for row in rows], ROWS)
+    except (ValueError, TypeError, OverflowError) as error:  # also of a number that no column has room for
+        return pa.Table.from_pylist([where | {"error": f"{path}: {error}"}], ROWS)
 
 
 def without_doubles(rows: pa.Table) -> pa.Table:
