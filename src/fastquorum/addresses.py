@@ -41,6 +41,8 @@ def parse_address(text: str, *, port_min: int = 1, may_be_everywhere: bool = Tru
         raise AddressError(f"port {shown} is not a number from {port_min} to {PORT_MAX}")
     if host or port_min > 0:
         (check_host if may_be_everywhere else check_reachable)(host)
+    if is_of_many(host):
+        raise AddressError(f"no node can be at {host}: it stands for many machines")
     return host, int(port)
 
 

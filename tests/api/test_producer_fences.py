@@ -1,14 +1,26 @@
 """Whoever opens a producer has its name: the former one is fenced, on every node, and what is final is true."""
 
 import asyncio
+import queue
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 import fastquorum
 from fastquorum import sync
-from fastquorum.errors import AppendTimeout, NotLeader, NotReady, OutOfOrderSequence, ProducerFenced, SequenceReused
+from fastquorum.errors import (
+    AppendTimeout,
+    FastQuorumError,
+    NotLeader,
+    NotReady,
+    OutOfOrderSequence,
+    ProducerFenced,
+    SequenceReused,
+)
+from fastquorum.kernels.producers import Stamp
+from fastquorum.node.confirming import FINAL_REFUSALS
+from fastquorum.node.io.clock import now_us
 from fastquorum.wire.cluster_records import NoOpRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
@@ -101,3 +113,51 @@ def test_in_a_metadata_log_a_fence_is_a_no_op(tmp_path: Path) -> None:
             assert newer.append(value, sequence=0, timeout=WAIT_S) == first
             with pytest.raises(ProducerFenced):
                 former.append(value, timeout=WAIT_S)
+
+
+class Told:
+    """Waits for what becomes of an append."""
+
+    def __init__(self) -> None:
+        self.fates: queue.SimpleQueue[int | FastQuorumError] = queue.SimpleQueue()
+
+    def committed(self, base_offset: int) -> None:
+        self.fates.put(base_offset)
+
+    def failed(self, error: FastQuorumError) -> None:
+        self.fates.put(error)
+
+
+def test_what_a_second_look_forbids_is_no_more_final_than_what_the_first_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where raft/ decides while an append comes, and is done when that is tried again."""
+    with sync.open(str(tmp_path), **QUICK, node_id=1, kernels="native") as quorum:
+        quorum.wait_ready(timeout=WAIT_S)
+        shell: Any = quorum._node._shell
+        wait_for_raft = shell._wait_for_raft
+        tried: list[object] = []
+
+        def decided(*arguments: Any) -> None:
+            with shell.lock:
+                shell.resume(now_us())
+            tried.append(arguments)
+            wait_for_raft(*arguments)
+
+        monkeypatch.setattr(shell, "_wait_for_raft", decided)
+        gap = Stamp(producer_id=7, epoch=0, first_sequence=5, record_count=1)
+        batch = quorum._node.kernels.encode_values(
+            [b"gap"],
+            base_offset=0,
+            leader_epoch=0,
+            timestamp_ms=1,
+            producer_id=gap.producer_id,
+            producer_epoch=gap.epoch,
+            base_sequence=gap.first_sequence,
+        )
+        while not tried:  # the replica's thread may have let the lane go on before
+            with shell.lock:
+                shell.freeze(now_us())
+            told = Told()
+            shell.append_encoded(bytearray(batch), 1, told, now_us(), gap)
+            assert isinstance(told.fates.get(timeout=WAIT_S), FINAL_REFUSALS)

@@ -126,6 +126,8 @@ def test_nobody_is_at_the_address_of_many(host: str) -> None:
         check_reachable(host)
     with pytest.raises(ConfigError, match="it stands for many machines"):
         combine(from_arguments({"voters": f"1@[{host}]:9093" if ":" in host else f"1@{host}:9093"}))
+    with pytest.raises(AddressError, match="it stands for many machines"):
+        parse_address(f"[{host}]:0" if ":" in host else f"{host}:0", port_min=0)
 
 
 def test_a_scope_id_is_nothing_that_others_can_be_told() -> None:

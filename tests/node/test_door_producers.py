@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS
+from fastquorum.errors import Overloaded
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.kernels.producers import Stamp
 from fastquorum.node.producer_states import COUNTER_BITS, NAMED
@@ -241,6 +242,38 @@ def test_an_append_that_waited_for_a_decision_is_checked_when_its_turn_comes() -
     rig.work()
     assert [ticket.offsets for ticket in tickets] == [[first.base_offset + 1], [first.base_offset], []]
     assert [type(error).__name__ for ticket in tickets for error in ticket.errors] == ["OutOfOrderSequence"]
+
+
+def test_what_a_producer_has_is_not_told_while_an_append_waits_that_may_be_its_own() -> None:
+    """Its next append would take the place of that one."""
+    rig = Rig().lead()
+    first = send(rig, batch(rig, 0))
+    with rig.lock:
+        rig.shell.freeze(rig.now_us)
+    ticket = Ticket()
+    rig.shell.append_encoded(bytearray(batch(rig, 1)), 1, ticket, rig.now_us, Stamp(PRODUCER, 0, 1, 1))
+    with pytest.raises(Overloaded, match="have not been decided about yet"):
+        rig.shell.producer(PRODUCER)
+    rig.replica.request(ev.TimerFired(), rig.now_us)
+    rig.sync()
+    rig.work()
+    assert ticket.offsets == [first.base_offset + 1]
+    known = rig.shell.producer(PRODUCER)
+    assert known is not None
+    assert known.next_sequence == 2
+
+
+def test_what_a_producer_has_is_not_told_before_a_refusal_is_confirmed() -> None:
+    rig, follower = leader_with_a_producer()
+    ticket = Ticket()
+    rig.shell.append_encoded(bytearray(batch(rig, 3, epoch=1)), 1, ticket, rig.now_us, Stamp(PRODUCER, 1, 3, 1))
+    with pytest.raises(Overloaded, match="have not been decided about yet"):
+        rig.shell.producer(PRODUCER)
+    rig.work()
+    rig.fetch(follower, 2, rig.log.end_offset)
+    rig.work()
+    assert [type(error).__name__ for error in ticket.errors] == ["OutOfOrderSequence"]
+    assert rig.shell.producer(PRODUCER) is not None
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ConfigError
+from fastquorum.kernels import BATCH_HEADER_BYTES
 from fastquorum.lease import check_session
 from fastquorum.node import reading
 from fastquorum.node.reading import Parse, Value
@@ -336,6 +337,12 @@ def _unknown(key: str, source: str, known: Mapping[str, object]) -> ConfigError:
 
 
 def _check(config: QuorumConfig) -> None:
+    if config.batch_bytes_max <= BATCH_HEADER_BYTES:
+        raise ConfigError(
+            f"no record fits into a batch of {config.batch_bytes_max} bytes",
+            f"its header alone has {BATCH_HEADER_BYTES}",
+            "batch_bytes_max",
+        )
     if config.batch_bytes_max > config.frame_bytes_max:
         raise ConfigError(
             f"{config.batch_bytes_max} bytes do not fit into a frame of {config.frame_bytes_max}",

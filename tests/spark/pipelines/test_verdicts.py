@@ -193,6 +193,19 @@ def test_a_stale_tail_that_is_damaged_as_no_crash_does_it_is_divergent() -> None
         assert (found[3]["verdict"], found[3]["offset"]) == expected, synced
 
 
+def test_a_stale_tail_that_its_node_knew_to_be_committed_is_divergent() -> None:
+    """Somebody of the majority has lost it: the only one that has it must not cut it off."""
+    for known, expected in ((0, Verdict.STALE), (10, Verdict.STALE), (20, Verdict.DIVERGENT)):
+        mark = pa.Table.from_pylist(
+            [{"cluster_id": "c", "node_id": 3, "directory": "/n3", "committed_offset": known}],
+            pa.schema([*TOLD, ("committed_offset", pa.int64())]),
+        )
+        told = pa.concat_tables([voting(1, 2, 3), mark], promote_options="default")
+        found = audit("aBCDE", "aBCDE", {0: "a", 10: "X"}, voters=told, epochs=(3, 3, 2))
+        assert (found[3]["verdict"], found[3]["offset"]) == (expected, 10), known
+    assert found[3]["why"].startswith("all below 20 was committed, as its own durable mark says, and ")
+
+
 def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:
     """Of one replica alone, of one of two, and in a tail: no majority has a say."""
     for logs in (("aBc",), ("aBc", "aB"), ("aB", "aBCc", "aB")):

@@ -12,7 +12,14 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, judge_stale, reference_of
-from fastquorum.spark.pipelines.proofs import compare_epochs, compare_newest, compare_own, find_loss, raised_by_snapshot
+from fastquorum.spark.pipelines.proofs import (
+    compare_epochs,
+    compare_known,
+    compare_newest,
+    compare_own,
+    find_loss,
+    raised_by_snapshot,
+)
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
 from fastquorum.spark.pipelines.voting import Node, elect, nodes_of
@@ -33,10 +40,11 @@ BATCH_COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id")
 """What is read of table `voters`."""
-_KEPT_COLUMNS: Final = ("begin_offset", "durable_offset", "last_epoch_start")
+_KEPT_COLUMNS: Final = ("begin_offset", "durable_offset", "committed_offset", "last_epoch_start")
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
 """What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
-log's files begin, up to where they were synced, and where the last epoch began that is written down beside them."""
+log's files begin, up to where they were synced and all was known to be committed, and where the last epoch began that
+is written down beside them."""
 PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", *_KEPT_COLUMNS)
 """What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
 that one without a single batch is judged, too."""
@@ -117,6 +125,7 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     for each in replicas:
         judge_stale(each, won.end)
         compare_epochs(each)
+        compare_known(each)
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes))
 
 

@@ -82,6 +82,16 @@ def compare_epochs(replica: Replica) -> None:
         replica.judge(Verdict.DIVERGENT, int(base[at]), why)
 
 
+def compare_known(replica: Replica) -> None:
+    """A replica that has other records than a majority where its own node knew all to be committed is divergent: who
+    has lost some is in the majority, and its node starts no more, lest they are gone everywhere."""
+    is_other = replica.verdict is Verdict.STALE and replica.offset is not None
+    if is_other and (replica.offset or 0) < replica.committed_end:
+        known = f"all below {replica.committed_end} was committed, as its own durable mark says"
+        why = f"{known}, and a majority has other records there"
+        replica.judge(Verdict.DIVERGENT, replica.offset or 0, why)
+
+
 def find_loss(replica: Replica) -> None:
     """A replica that ends below what it once had is divergent: a node that cuts its log off lowers its mark first.
 

@@ -93,6 +93,8 @@ class Replica:
     """Why nothing of it could be read; None: it was."""
     synced_end: int | None = None
     """All below it was synced, and may have been acknowledged; None: it does not say."""
+    committed_end: int = 0
+    """All below it was committed, as its own node knew."""
     last_epoch_start: int | None = None
     """The first offset of the last epoch that its leader-epoch-checkpoint has: it had what is before that once; None:
     the file has none, or is not there."""
@@ -156,8 +158,9 @@ class Replica:
 def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
     row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
-    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset`, up to which all was
-    synced, or `last_epoch_start`, the first offset of the last epoch that is written down."""
+    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
+    `committed_offset`, up to which all was synced and known to be committed, or `last_epoch_start`, the first offset of
+    the last epoch that is written down."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -171,6 +174,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].snapshots.append(snapshot)
         if row.get("durable_offset") is not None:
             by_directory[row["directory"]].synced_end = row["durable_offset"]
+        if row.get("committed_offset") is not None:
+            by_directory[row["directory"]].committed_end = row["committed_offset"]
         if row.get("last_epoch_start") is not None:
             by_directory[row["directory"]].last_epoch_start = row["last_epoch_start"]
     for row in unreadable:

@@ -25,7 +25,7 @@ from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
-from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.storage.scanning import EPOCH_MAX
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
@@ -39,6 +39,7 @@ FIELDS: Final = (
     pa.field("log_kind", pa.string()),
     pa.field("begin_offset", pa.int64()),
     pa.field("durable_offset", pa.int64()),
+    pa.field("committed_offset", pa.int64()),
     pa.field("last_epoch_start", pa.int64()),
     pa.field("error", pa.string()),
 )
@@ -47,21 +48,23 @@ NO_STATE: Final = "there is no quorum state"
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    mark = _mark(log)
     same = {
         "log_kind": str(log.kind),
         "begin_offset": log.begin_offset,
-        "durable_offset": _durable_offset(log),
+        "durable_offset": None if mark is None else mark.at.offset,
+        "committed_offset": None if mark is None else mark.committed,
         "last_epoch_start": max((start for _, start in epochs_of(log)), default=None),
     }
     for row in _states(log, options):
         yield {**row, **same}
 
 
-def _durable_offset(log: FoundLog) -> int | None:
-    """Up to where our durable mark says that the log was synced, exclusive; None: no good mark is there, or its node
-    has written it since the log was found."""
+def _mark(log: FoundLog) -> Mark | None:
+    """Our durable mark: up to where the log was synced, and all was known to be committed. None: no good one is there,
+    or its node has written it since the log was found."""
     mark = durable_mark_of(log)
-    return None if mark is None or _is_later(log, mark.at) else mark.at.offset
+    return None if mark is None or _is_later(log, mark.at) else mark
 
 
 def _is_later(log: FoundLog, at: LogPosition) -> bool:
