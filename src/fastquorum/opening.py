@@ -142,6 +142,22 @@ class _Beginning(Generic[_T]):
             raise _NotEnded from error
 
 
+def check_interpreter() -> None:
+    """Raise UsageError in a subinterpreter, before anything is begun that could not go on there: it may have no threads
+    that outlive their callers, and native threads call the main interpreter."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # since Python 3.13, and before
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise importlib.import_module("fastquorum.errors").UsageError(
+                "a node cannot run in a subinterpreter", "use it in the main interpreter, or in a process of its own"
+            )
+        return
+
+
 async def loaded(module: str) -> Any:
-    """The module; imported in a thread."""
+    """The module; imported in a thread. UsageError in a subinterpreter, which may have none."""
+    check_interpreter()
     return await in_thread(importlib.import_module, module)

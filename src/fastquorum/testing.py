@@ -26,6 +26,7 @@ from fastquorum.config import MS, SECOND
 from fastquorum.errors import ClosedError, UsageError
 from fastquorum.kernels.lane import Connection
 from fastquorum.loopback import HOST, free_ports
+from fastquorum.loops import in_own_thread
 from fastquorum.node.io.outgoing import Outgoing, cut_off
 from fastquorum.types import LISTENER_NAME, Endpoint
 
@@ -43,7 +44,7 @@ _SOON: Final[OpenOptions] = {
     "preallocate_bytes": 64 * 1024,
     "segment_bytes": 16 * 1024 * 1024,
 }
-_OWN: Final = frozenset(("node_id", "voters", "listen", "advertise"))
+_OWN: Final = frozenset(("path", "node_id", "voters", "listen", "advertise"))
 """Options that differ from node to node, or name all of them."""
 _FIRST_ELECTION_US: Final = 20 * MS
 _ELECTION_US: Final = 150 * MS
@@ -197,7 +198,7 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
     async def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
         node = self._taken_out(node_id)
-        await asyncio.get_running_loop().run_in_executor(None, node._node.abort)
+        await in_own_thread(node._node.abort)
 
     async def start(self, node_id: int) -> fastquorum.Quorum:
         """Open one that was stopped, with the log it had."""

@@ -1,17 +1,23 @@
 """Closing: how long it waits, and for whom."""
 
 import asyncio
+import concurrent.futures
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import fastquorum as fq
 from fastquorum import sync
-from fastquorum.errors import UsageError
+from fastquorum.api.committed import MANY_RECORDS
+from fastquorum.errors import FatalError, UsageError
 from fastquorum.loopback import free_ports
 from fastquorum.node.io.running import GRACE_S
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio, voters
@@ -101,5 +107,99 @@ def test_both_twins_hand_the_time_on(tmp_path: Path) -> None:
         await quorum.close(timeout=0)
         await quorum.close()
         assert asked == [0, GRACE_S]
+
+    asyncio.run(main())
+
+
+@contextmanager
+def busy_executor() -> Iterator[None]:
+    """Every thread of the running loop's executor is at work while the block lasts."""
+    may_end = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1) as only:
+        asyncio.get_running_loop().set_default_executor(only)
+        only.submit(may_end.wait, WAIT_S)
+        try:
+            yield
+        finally:
+            may_end.set()
+
+
+def test_it_waits_for_no_other_work_of_the_program(tmp_path: Path) -> None:
+    async def main() -> None:
+        quorum = await fq.open(tmp_path, **QUICK, node_id=1)
+        await quorum.wait_ready(WAIT_S)
+        with busy_executor():
+            began_s = time.monotonic()
+            await quorum.close(timeout=0.5)
+            assert quorum._node.is_over
+            assert time.monotonic() - began_s < WAIT_S / 2
+
+    asyncio.run(main())
+
+
+def test_a_backlog_is_read_while_the_program_s_threads_are_at_work(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fq.open(tmp_path, **QUICK, node_id=1) as quorum:
+            await quorum.wait_ready(WAIT_S)
+            await quorum.append([b"x"] * (MANY_RECORDS + 1))
+            with busy_executor():
+                began_s = time.monotonic()
+                found = [len(item.records) async for item in quorum.committed(follow=False)]
+                assert sum(found) == MANY_RECORDS + 1
+                assert time.monotonic() - began_s < WAIT_S / 2
+
+    asyncio.run(main())
+
+
+def test_it_works_where_the_loop_s_executor_is_shut_down(tmp_path: Path) -> None:
+    async def main() -> None:
+        quorum = await fq.open(tmp_path, **QUICK, node_id=1)
+        await asyncio.get_running_loop().shutdown_default_executor()
+        await quorum.close()
+        assert quorum._node.is_over
+
+    asyncio.run(main())
+
+
+def test_it_works_where_the_system_has_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        quorum = await fq.open(tmp_path, **QUICK, node_id=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            await quorum.close()
+        assert quorum._node.is_over
+
+    asyncio.run(main())
+
+
+def test_it_goes_on_when_its_task_is_cancelled_and_leaves_no_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        quorum = await fq.open(tmp_path, **QUICK, node_id=1)
+        closing = asyncio.create_task(quorum.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await quorum.close()
+        assert quorum._node.is_over
+
+    asyncio.run(main())
+    wait_until(lambda: not any(each.name == "fastquorum-work" for each in threading.enumerate()), WAIT_S)
+
+
+def test_what_it_raises_is_raised_in_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: float) -> None:
+        raise FatalError("its disk does not answer")
+
+    async def main() -> None:
+        quorum = await fq.open(tmp_path, **QUICK, node_id=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(quorum._node, "stop", fail)
+            with pytest.raises(FatalError, match="does not answer"):
+                await quorum.close()
+        await quorum.close()
 
     asyncio.run(main())

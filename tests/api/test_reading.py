@@ -1,10 +1,11 @@
 """A read barrier and `committed()` agree on offsets, whatever the records below them are."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -12,6 +13,7 @@ import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import committed
 from fastquorum.api.committed import MANY_RECORDS, Committed, Progress, read_committed
+from fastquorum.kernels import Header, Kernels, Record, load
 from tests.api.nodes import QUICK, WAIT_S, trio
 
 
@@ -119,3 +121,66 @@ def test_a_backlog_is_made_outside_of_the_event_loop_and_what_comes_soon_in_it(
             assert set(threads) == {threading.get_ident()}
 
     asyncio.run(main())
+
+
+class Log:
+    """What `read_committed` asks of a node, over one batch."""
+
+    def __init__(self, kernels: Kernels, batch: bytes) -> None:
+        self.kernels = kernels
+        self._batch = batch
+
+    def read(self, offset: int, bytes_max: int, end_offset: int) -> bytes:
+        return self._batch
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+@pytest.mark.parametrize("name", ["native", "pure"])
+def test_a_large_batch_is_made_of_the_same_records_as_a_small_one(
+    name: Literal["native", "pure"], compression: int
+) -> None:
+    kernels = load(name)
+    headers = ((), (Header("a", b"b"),), (Header("c", None), Header("", b"")))
+    written = [
+        Record([b"v%d" % at, b"", None][at % 3], [None, b"k", b""][at // 3 % 3], headers[at // 9 % 3], 1000 + at)
+        for at in range(MANY_RECORDS + 77)
+    ]
+    batch = kernels.encode_records(written, base_offset=500, leader_epoch=7, timestamp_ms=1000, attributes=compression)
+    for from_offset in (0, 500, 501, 500 + MANY_RECORDS, 500 + len(written)):
+        (found,), position = read_committed(Log(kernels, batch), from_offset, 10_000)  # type: ignore[arg-type]
+        wanted = [
+            (each.offset, 7, each.timestamp_ms, each.value, each.key, each.headers)
+            for each in kernels.decode_records(batch)
+            if each.offset >= from_offset
+        ]
+        assert list(found.records) == wanted
+        assert position == 500 + len(written)
+
+
+def test_names_of_headers_that_are_no_utf_8_are_replaced_in_a_large_batch_too() -> None:
+    kernels = load("native")
+    count = MANY_RECORDS + 1
+    good = kernels.encode_records(
+        [Record(b"v", None, (Header("ab", b"x"),), 5)] * count, base_offset=0, leader_epoch=1, timestamp_ms=5
+    )
+    batch = good.replace(b"ab", b"a\xff")  # the checksum is not looked at again
+    (found,), _ = read_committed(Log(kernels, batch), 0, count)  # type: ignore[arg-type]
+    assert {each.headers for each in found.records} == {(Header("a\ufffd", b"x"),)}
+
+
+def test_a_large_batch_is_not_made_in_one_call_nor_looked_through_by_the_garbage_collector() -> None:
+    """Either would hold the interpreter for as long as it takes, and whatever else runs in the event loop's thread."""
+    kernels = load("native")
+    count = 20 * MANY_RECORDS
+    batch = kernels.encode_values([b"x"] * count, base_offset=0, leader_epoch=1, timestamp_ms=5)
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            assert name not in ("decode_records", "decode_values")
+            return getattr(kernels, name)
+
+    log = Log(Watched(), batch)  # type: ignore[arg-type]
+    (found,), _ = read_committed(log, 0, count)  # type: ignore[arg-type]
+    assert gc.isenabled()
+    assert len(found.records) == count
+    assert not any(gc.is_tracked(each) for each in (found.records, *found.records))

@@ -59,7 +59,7 @@ def test_what_cannot_be_meant_is_refused_in_words(quorum_of: Callable[..., Block
         nodes[3]
     with pytest.raises(UsageError, match="node 1 of this quorum runs already"):
         nodes.start(1)
-    for option in ({"node_id": 9}, {"voters": "7@nowhere:1"}, {"listen": "127.0.0.1:0"}):
+    for option in ({"node_id": 9}, {"voters": "7@nowhere:1"}, {"listen": "127.0.0.1:0"}, {"path": "/tmp/x"}):
         with pytest.raises(UsageError, match=f"{next(iter(option))} is not for a quorum that is made for tests"):
             quorum_of(3, **option)
 

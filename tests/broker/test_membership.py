@@ -105,6 +105,20 @@ def test_in_another_event_loop_it_is_refused(tmp_path: Path) -> None:
         asyncio.run(main(bootstrap))
 
 
+def test_once_its_loop_is_closed_it_may_be_closed_in_any(tmp_path: Path) -> None:
+    """Nobody could otherwise."""
+
+    async def joined(bootstrap: str) -> fq.broker.Membership:
+        membership = await fq.broker.join(bootstrap=bootstrap, broker_id=7, cluster_id=CLUSTER_ID, **OFTEN)
+        await membership.wait_active(WAIT_S)
+        return membership
+
+    with one_controller(tmp_path) as bootstrap:
+        membership = asyncio.run(joined(bootstrap))
+        asyncio.run(membership.close())
+        assert membership.state is State.GONE
+
+
 def test_its_loop_may_go_on_in_another_thread(tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
     options: dict[str, Any] = {"broker_id": 7, "cluster_id": CLUSTER_ID, **OFTEN}

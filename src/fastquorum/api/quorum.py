@@ -24,11 +24,12 @@ from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, NotReady, Overloaded
 from fastquorum.kernels import Buffer, Outcome
-from fastquorum.loops import HomeLoop
+from fastquorum.loops import HomeLoop, in_own_thread
+from fastquorum.node.io import handles
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.opening import begun, in_thread
+from fastquorum.opening import begun
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset
 
@@ -286,7 +287,7 @@ class Quorum(Standing):
         self._home.check()
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
-            for item in await in_thread(reader.take) if reader.has_many() else reader.take():
+            for item in await in_own_thread(reader.take) if reader.has_many() else reader.take():
                 yield item
             if reader.is_done:
                 break
@@ -303,16 +304,18 @@ class Quorum(Standing):
 
         It is over within `timeout` seconds, if the disk answers: 3.5 by default, 0 to wait for nobody. Nobody is waited
         for where this node does not lead, or no other voter can be reached. Appends that wait fail with
-        `NotLeader(maybe_committed=True)`.
+        `NotLeader(maybe_committed=True)`. Once the loop that it was opened in is closed, it may be closed in any other.
 
         Raises:
             FatalError: the disk does not answer; the directory stays locked until the process ends.
         """
         if self._is_in_child:
             return
-        self._home.check()
-        self._appends.hand_over()
-        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop, stop_grace_s(timeout)))
+        self._home.check_close()
+        grace_s = stop_grace_s(timeout)
+        if not self._loop.is_closed():  # else nobody waits for what was gathered
+            self._appends.hand_over()
+        await asyncio.shield(in_own_thread(self._node.stop, grace_s))
 
     async def __aenter__(self) -> Self:
         return self
@@ -323,6 +326,13 @@ class Quorum(Standing):
         await self.close()
 
     # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        """Nobody can close what is used in a loop that is closed: it ends by itself then. While the loop is open it
+        may serve others still."""
+        handles.leave(self._node, self._loop.is_closed)
+        if self._loop.is_closed():
+            self._node.request_stop()
 
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
         self._home.check()

@@ -13,7 +13,7 @@ from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
 from fastquorum.errors import ConfigError
-from fastquorum.loops import HomeLoop
+from fastquorum.loops import HomeLoop, in_own_thread
 from fastquorum.opening import begun
 from fastquorum.timeouts import wait_s
 
@@ -35,7 +35,7 @@ async def open_membership(
                 )
             await returned
         except BaseException:
-            await loop.run_in_executor(None, member.abort)
+            await in_own_thread(member.abort)
             raise
     member.register()
     return membership
@@ -112,14 +112,15 @@ class Membership(Holding):
         """Go in good order: the controller moves this broker's leads away, and lets it go, or `timeout` seconds pass (5
         by default).
 
-        It may act until then. Idempotent; it goes on if this is cancelled.
+        It may act until then. Idempotent; it goes on if this is cancelled. Once its loop is closed any other will do.
         """
         if self._is_in_child:
             return
-        self._home.check()
+        self._home.check_close()
         self.request_stop(timeout)
-        await self._until(lambda: False)
-        await self._home.loop.run_in_executor(None, self._member.join, self._whole(timeout))
+        if not self._home.loop.is_closed():
+            await self._until(lambda: False)
+        await in_own_thread(self._member.join, self._whole(timeout))
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,7 +5,8 @@ sockets are closed in the child - which sends nothing, as the parent still holds
 port and connections alive. Whatever programs hold is guarded: there each of its public names raises ClosedError before
 anything behind it is touched, as that may be locked for good. Nothing else is done.
 
-A process that exits with open nodes has them halted: that takes no time, and leaves closed directories.
+A process that exits with open nodes has them halted: that takes no time, and leaves closed directories. So has one that
+opens another where nobody can close the former any more.
 """
 
 import atexit
@@ -51,17 +52,26 @@ class Guarded:
         """Does it hold what nobody has given back?"""
         return False
 
+    def _let_go(self) -> None:
+        """What it holds, and nobody has given back, goes on until the process exits. May be called by any thread, in
+        the middle of anything."""
+
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        """What a handle holds that nobody has any more goes on until the process exits."""
+        """Tell of what a handle holds that nobody has any more."""
         with contextlib.suppress(AttributeError):  # it never came to be whole
             if not self._is_in_child and self._is_unclosed():
-                warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+                try:
+                    warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+                finally:
+                    self._let_go()
 
 
 _guarded: "Final[weakref.WeakSet[Guarded]]" = weakref.WeakSet()
 _alive: "Final[weakref.WeakSet[Handle]]" = weakref.WeakSet()
 
 
+_left: Final[dict[Handle, Callable[[], bool]]] = {}
+"""Those that nobody has any more, and whether they may be ended."""
 _held: Final[list[Handle]] = []
 """Those that a fork under way holds still."""
 _forks = 0
@@ -75,6 +85,19 @@ def watch(handle: Handle) -> None:
 def forget(handle: Handle) -> None:
     """It holds nothing any more."""
     _alive.discard(handle)
+    _left.pop(handle, None)
+
+
+def leave(handle: Handle, may_end: Callable[[], bool]) -> None:
+    """Nobody has it any more: unless it ends before, it is to be halted when another is opened, if it may end then."""
+    _left[handle] = may_end
+    if handle not in _alive:
+        _left.pop(handle, None)  # it ended meanwhile
+
+
+def end_left() -> None:
+    """Halt those that nobody has any more, before another is opened that may want what they hold."""
+    end_all([handle.abort for handle, may_end in list(_left.items()) if may_end()])
 
 
 def forks() -> int:
@@ -128,6 +151,7 @@ def _after_in_child() -> None:
     for handle in list(_alive):
         handle.abandon_in_child()
     _alive.clear()
+    _left.clear()
     _held.clear()
     closed = {cls: _in_child(cls) for cls in {type(each) for each in _guarded}}
     for each in list(_guarded):
