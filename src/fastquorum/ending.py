@@ -7,7 +7,7 @@ importlib's own, an extension that tries something else), and the command would 
 import signal
 import time
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 EXIT_BY_SIGNAL: Final = 128
 AGAIN_S: Final = 0.01
@@ -32,12 +32,15 @@ class Ending:
     def __init__(self) -> None:
         self._asked_s: float | None = None
         """When the first one came that is no SIGINT (time.monotonic)."""
+        self._waiting: int | None = None
+        """The last one that came during an import and has not been raised yet."""
+        self._alarm: Any = signal.SIG_DFL
+        """The handler of SIGALRM while none is waiting."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt for SIGINT, else Terminated, as soon as no import is under way."""
         if _is_import(frame):
-            signal.signal(signal.SIGALRM, lambda _, now: self(number, now))
-            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            self._put_off(number)
             return
         if number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -46,6 +49,23 @@ class Ending:
             return
         self._asked_s = now_s
         raise Terminated(number)
+
+    def catch_up(self) -> None:
+        """Send what was put off again, to whoever handles it now. A timer that still ran would kill the process: Python
+        gives signals their default actions when it exits."""
+        if self._waiting is None:
+            return
+        number, self._waiting = self._waiting, None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._alarm)
+        signal.raise_signal(number)
+
+    def _put_off(self, number: int) -> None:
+        if self._waiting is None:
+            self._alarm = signal.getsignal(signal.SIGALRM)
+        self._waiting = number
+        signal.signal(signal.SIGALRM, lambda *_: self.catch_up())
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
 
 
 end: Final = Ending()

@@ -76,6 +76,57 @@ sys.exit(main())
     assert (done.returncode, done.stderr) == (128 + by, b"")  # the demo may have begun to tell what it does
 
 
+@pytest.mark.parametrize("by", SIGNALS)
+def test_a_signal_in_the_last_import_ends_a_command_that_is_over_before_it_is_looked_again(by: signal.Signals) -> None:
+    code = f"""
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "fastquorum.missing":
+            os.kill(os.getpid(), {int(by)})
+def run(_):
+    try:
+        import fastquorum.missing
+    except ImportError:
+        return 0
+sys.meta_path.insert(0, Interrupting())
+from fastquorum.cli import random_uuid
+random_uuid.run = run
+sys.argv = ["fastquorum", "random-uuid"]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + by, b"", b"")
+
+
+def test_a_signal_that_was_put_off_goes_to_whoever_handles_it_when_the_import_is_over() -> None:
+    """As a node's own handlers do, which stop it in order."""
+    code = f"""
+import os, signal, sys, time
+from fastquorum.ending import end
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "missing":
+            os.kill(os.getpid(), {int(signal.SIGTERM)})
+sys.meta_path.insert(0, Interrupting())
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, end)
+try:
+    import missing
+except ImportError:
+    pass
+heard = []
+signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+until_s = time.monotonic() + {WAIT_S}
+while not heard and time.monotonic() < until_s:
+    time.sleep(0.001)
+print(heard, signal.getsignal(signal.SIGALRM) is signal.SIG_IGN)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S * 2)
+    assert (done.stdout, done.stderr) == (f"[{int(signal.SIGTERM)}] True\n", "")
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGHUP])
 def test_a_reader_that_hangs_keeps_nobody(by: signal.Signals) -> None:
     with begun("wire", "spec", "--format", "json") as process:

@@ -122,9 +122,13 @@ def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, r
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "fastquorum read: offset 1000 lies outside 0..2\n"
     big = in_process("append", *at, stdin="before\n" + "y" * (9 * 1024 * 1024))
-    assert (big.code, big.out) == (2, "offset 2\n")
-    assert big.err.startswith("1 record is committed\n")
-    assert "a line is longer than 8388608 bytes" in big.err
+    assert (big.code, big.out) == (1, "offset 2\n")  # not 2, by which nothing is changed
+    assert big.err.startswith("1 record is committed\nfastquorum append: a line is longer than 8388608 bytes")
+    alone = in_process("append", *at, stdin="y" * (9 * 1024 * 1024))
+    assert (alone.code, alone.out) == (2, "")
+    some = fastquorum("append", *at, "--encoding", "hex", "--value", "6161", "--value", "zz")
+    assert (some.code, some.out) == (1, "offset 3\n")
+    assert some.err.startswith("1 record is committed\nfastquorum append: record 2, 'zz', is not hex: expected")
     almost = in_process("append", *at, stdin="y" * (8 * 1024 * 1024))
     assert (almost.code, almost.out) == (2, "")
     assert "do not fit into one batch" in almost.err
@@ -132,7 +136,7 @@ def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, r
         bad = fastquorum("append", *at, "--encoding", encoding, "--value", line)
         assert bad.code == 2
         assert f"is not {encoding}: expected" in bad.err
-    assert fastquorum("read", *at).out == "1\tx\n2\tbefore\n"
+    assert fastquorum("read", *at).out == "1\tx\n2\tbefore\n3\taa\n"
 
 
 def test_a_metadata_log_takes_metadata_records_only(fastquorum: Run, running: Start, tmp_path: Path) -> None:

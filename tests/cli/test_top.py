@@ -197,6 +197,8 @@ def test_whatever_the_width_columns_are_left_out_rather_than_cut(nodes: Trio, wi
     assert "…" not in "".join(lines)
 
 
-@pytest.mark.parametrize("words", [("--metrics-port", "0"), ("--metrics", "h"), ("--interval", "0")])
+@pytest.mark.parametrize(
+    "words", [("--metrics-port", "0"), ("--metrics-port", "65536"), ("--metrics", "h"), ("--interval", "0")]
+)
 def test_bad_arguments_are_wrong_usage(fastquorum: Run, words: tuple[str, str]) -> None:
     assert fastquorum("top", "--bootstrap", "h:1", *words, "--once").code == 2

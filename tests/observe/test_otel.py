@@ -1,20 +1,26 @@
 """Metrics pushed by OTLP arrive at a collector; without the extra, or with bad settings, it is said."""
 
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
+from typing import cast
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import Resource
 
 from fastquorum import sync
 from fastquorum.errors import ConfigError
-from fastquorum.observe.otel import metrics_data
+from fastquorum.node.reading import url
+from fastquorum.observe.families import View
+from fastquorum.observe.otel import Pusher, metrics_data
+from fastquorum.observe.recorder import Recorder
 from tests.api.nodes import QUICK, WAIT_S
 from tests.observe.builders import view
 
@@ -55,6 +61,44 @@ def collector() -> Iterator[Collector]:
         yield server
         server.shutdown()
         thread.join()
+
+
+class Failing:
+    """An exporter that says why it fails."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._count = 0
+        self.has_failed_often = Event()
+
+    def export(self, _: object) -> MetricExportResult:
+        self._logger.warning("no %s", "route")
+        self._logger.error("given up")
+        self._count += 1
+        if self._count == 3:
+            self.has_failed_often.set()
+        return MetricExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        pass
+
+
+class Looking:
+    """A recorder of a node that always has the same numbers."""
+
+    def look(self, _: float) -> View:
+        return view()
+
+
+class Kept(logging.Handler):
+    """Keeps what is said."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__()
+        self._sentences = sentences
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._sentences.append(record.getMessage())
 
 
 def metrics_of(request: ExportMetricsServiceRequest) -> dict[str, object]:
@@ -122,6 +166,58 @@ def test_a_url_that_is_none_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         sync.open(tmp_path / "n1", node_id=1, otel=text)
     assert "expected a URL that begins with http:// or https://" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("http://", "the host is empty"),
+        ("http:// ", "the host is empty"),
+        ("http://[::1", "the bracket of an IPv6 address is not closed"),
+        ("http://h:99999", "port '99999' is not a number from 1 to 65535"),
+        ("http://h:0", "port '0' is not a number from 1 to 65535"),
+        ("http://h:abc/", "port 'abc' is not a number"),
+        ("http://h h:1", "no blanks"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_said_wherever_it_stands(
+    tmp_path: Path, text: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        sync.open(tmp_path / "n1", node_id=1, otel=text)
+    assert why in str(refused.value)
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"):
+        monkeypatch.setenv(name, text)
+        with pytest.raises(ConfigError) as refused:
+            sync.open(tmp_path / "n1", node_id=1, otel="")
+        assert (refused.value.key, refused.value.source) == (name, "environment")
+        assert why in str(refused.value)
+    assert not (tmp_path / "n1").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["http://h", "https://h:1/base", "http://[::1]:4318", "http://[::1]/v1/metrics?a=b", "http://u:p@h_1:65535"]
+)
+def test_a_url_that_leads_somewhere_is_taken(text: str) -> None:
+    assert url(f" {text} ") == text
+
+
+def test_pushes_that_fail_are_said_once_a_minute_and_by_this_node_s_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenTelemetry's own log hears nothing of it, but of what others push in this process."""
+    told: list[tuple[str, str]] = []
+    own: list[str] = []
+    logger = logging.getLogger("opentelemetry.sdk")
+    monkeypatch.setattr(logger, "handlers", [Kept(own)])
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "20")
+    failing = Failing(logger)
+    pushing = Pusher("http://127.0.0.1:9", lambda *notice: told.append(notice))
+    monkeypatch.setattr(pushing, "_exporter", failing)
+    pushing.watch(cast("Recorder", Looking()))
+    assert failing.has_failed_often.wait(WAIT_S)
+    logger.warning("somebody else")
+    pushing.close()
+    assert told == [("metrics_not_pushed", "metrics could not be pushed by OTLP: no route")]
+    assert own == ["somebody else"]
 
 
 def test_a_bad_interval_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
@@ -26,10 +27,19 @@ _ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "hex": lambda line: bytes.fromhex(line.decode("ascii")),
     "base64": lambda line: base64.b64decode(line, validate=True),
 }
+_NOTHING_CHANGED: Final = UsageError.exit_code
 _WRITTEN: Final = {
     "hex": "two digits from 0 to f for each byte",
     "base64": "four letters for each three bytes, '=' at the end for what lacks",
 }
+
+
+@dataclass(eq=False)
+class Stopped(FastQuorumError):
+    """What follows records that are committed was refused: whoever appends them all again has some of them twice."""
+
+    template = "{detail}"
+    detail: str
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Append each line of stdin, or each --value, as a record. An offset is printed once a majority's disks have "
         "the record.\nLines that arrive together are appended as one batch, all or none. If it cannot be known whether "
-        "a batch was appended, the command says so and ends with exit code 3; it never sends a record twice.",
+        "a batch was appended, the command says so and ends with exit code 3; it never sends a record twice.\n"
+        "Exit code 2 means that no record was appended; if one is refused behind others that were, it is 1, and stderr "
+        "says how many are committed.",
         "fastquorum append --bootstrap h1:9093,h2:9093,h3:9093 --value hello",
         "tail -f events.jsonl | fastquorum append --bootstrap h1:9093",
     )
@@ -68,9 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         except BrokenPipeError:
             raise
-        except (FastQuorumError, OSError):
+        except (FastQuorumError, OSError) as error:
             if done:
                 print(_committed(done), file=sys.stderr)
+                if isinstance(error, FastQuorumError) and error.exit_code == _NOTHING_CHANGED:
+                    raise Stopped(str(error)) from error
             raise
     return 0
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Final, Literal
 
+from fastquorum.addresses import PORT_MAX
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels, load
@@ -96,6 +97,13 @@ def node_number(text: str) -> NodeId:
     """An argparse type: 0 and up, in 32 bits."""
     if not is_whole(text) or int(text) >= 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {2**31 - 1}")
+    return int(text)
+
+
+def port_number(text: str) -> int:
+    """An argparse type: a port that one can connect to."""
+    if not is_whole(text) or not 0 < int(text) <= PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number from 1 to {PORT_MAX}")
     return int(text)
 
 

@@ -23,7 +23,8 @@ from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
 from fastquorum.cli.streams import StdoutClosed, complain, drop, open_streams, settle
 from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import FastQuorumError, UsageError
+from fastquorum.home import check_is_somewhere
 from fastquorum.meant import related
 
 EXIT_BROKEN_PIPE: Final = 141
@@ -163,8 +164,20 @@ def _attempt(arguments: argparse.Namespace) -> int:
         return code
     except (BrokenPipeError, StdoutClosed):
         raise
+    except FileNotFoundError as error:
+        return _failed(arguments, _as_meant(error))
     except (FastQuorumError, OSError) as error:
         return _failed(arguments, error)
+
+
+def _as_meant(error: FileNotFoundError) -> FastQuorumError | OSError:
+    """What is missing and has no name is the current directory, where that was deleted."""
+    if error.filename is None:
+        try:
+            check_is_somewhere()
+        except UsageError as nowhere:
+            return nowhere
+    return error
 
 
 def _failed(arguments: argparse.Namespace, error: FastQuorumError | OSError) -> int:

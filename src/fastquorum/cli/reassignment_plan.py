@@ -7,11 +7,13 @@ import itertools
 import json
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
+from fastquorum.small_files import read_small_file
 from fastquorum.types import NodeId
 
 VERSION: Final = 1
+BYTES_MAX: Final = 1 << 28
+"""Of a plan: some hundred bytes for each partition of the largest cluster."""
 _ANY_DIRECTORY: Final = "any"
 _INT32_MAX: Final = 2**31 - 1
 
@@ -32,14 +34,13 @@ class Planned(NamedTuple):
 def read_plan(path: str) -> list[Planned]:
     """The plan in a file, by topic and partition. UsageError naming the file and what is wrong with it."""
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {reason(error)}") from error
+        data = read_small_file(path, BYTES_MAX)
+    except UsageError as error:
+        raise UsageError(f"{path} {error.detail}", error.hint) from error
+    try:
+        return parse_plan(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no text: {error}") from error
-    try:
-        return parse_plan(text)
     except (ValueError, RecursionError) as error:
         hint = 'expected {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2,3]}]}'
         raise UsageError(f"{path} is no reassignment plan: {error}", hint) from error

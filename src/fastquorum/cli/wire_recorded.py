@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from fastquorum.cli.wire_lines import Line, frame_bytes, parse_line
 from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
+from fastquorum.small_files import check_named_may_end
 
 STDIN: Final = "-"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -37,6 +38,8 @@ class Recorded(NamedTuple):
 
 def line_texts(path: str) -> Iterator[tuple[int, bytes]]:
     """The numbered lines of a recording, but empty ones. UsageError if it cannot be read."""
+    if path != STDIN:
+        check_named_may_end(path)
     try:
         with contextlib.ExitStack() as stack:
             source = sys.stdin.buffer if path == STDIN else stack.enter_context(open(path, "rb"))

@@ -8,12 +8,14 @@ import json
 import os
 from typing import Any, Final
 
-from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT, Result
 from fastquorum.pages.new_files import new_file
+from fastquorum.small_files import read_small_file
 
 _SUFFIX: Final = ".json"
+BYTES_MAX: Final = 1 << 26
+"""Of a result: a sweep's has some hundred kilobytes."""
 
 
 def save(directory: str, result: Result) -> str:
@@ -41,12 +43,9 @@ def read(path: str) -> Result:
             raise UsageError(f"{path} holds no results", "save one with `fastquorum load --history DIR`")
         path = os.path.join(path, names[-1])
     try:
-        with open(path, encoding="utf-8") as file:
-            result: Any = json.load(file)
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {reason(error)}", "name a result, or a history's directory"
-        ) from error
+        result: Any = json.loads(read_small_file(path, BYTES_MAX).decode("utf-8"))
+    except UsageError as error:
+        raise UsageError(f"{path} {error.detail}", "name a result, or a history's directory") from error
     except ValueError as error:
         raise UsageError(f"{path} is no JSON: {error}", "name a result of `fastquorum load`") from error
     if not isinstance(result, dict) or result.get("format") not in (FORMAT, SWEEP_FORMAT):

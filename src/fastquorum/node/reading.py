@@ -1,5 +1,6 @@
 """How the text of a node's settings is read. Pure: text in, values out; a value of the right type already is taken."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -24,6 +25,8 @@ COUNT_MAX: Final = 2**31 - 1
 """Of records, bytes of a segment or frame, and other numbers that disks and wires hold in 32 bits."""
 TIME_MAX_US: Final = 2**60
 """Some 36,000 years: what is longer counts as this, so that times can be added up within 64 bits."""
+
+_HTTP_PORT: Final = 80
 
 
 def whole(value: object) -> int:
@@ -218,6 +221,16 @@ def url(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("expected a URL")
     text = value.strip()
-    if text and not text.startswith(("http://", "https://")):
+    if not text:
+        return text
+    if not text.startswith(("http://", "https://")):
         raise ValueError("expected a URL that begins with http:// or https://")
+    if not text.isprintable() or " " in text:
+        raise ValueError("expected a URL, in which no blanks are")
+    authority = re.split("[/?#]", text.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
+    has_port = ":" in authority.rpartition("]")[2]
+    try:
+        parse_address(authority if has_port else f"{authority}:{_HTTP_PORT}")
+    except AddressError as error:
+        raise ValueError(f"expected http://HOST:PORT; {error}") from error
     return text

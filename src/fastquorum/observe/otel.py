@@ -6,14 +6,17 @@ OTEL_RESOURCE_ATTRIBUTES); an endpoint given to us is a collector's base, as in 
 OpenTelemetry, "OTLP Exporter Configuration".
 """
 
+import logging
 import math
 import os
 import threading
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import ConfigError
+from fastquorum.node import reading
 from fastquorum.observe.catalogue import METRICS
 from fastquorum.observe.families import US_PER_S, Metric, Point, View
 from fastquorum.observe.recorder import Recorder
@@ -30,16 +33,67 @@ INTERVAL_MS: Final = 60_000
 ANSWER_S: Final = 2.0
 JOIN_S: Final = 2.0
 _PATH: Final = "/v1/metrics"
+AGAIN_S: Final = 60.0
+"""So often it is said that pushes fail."""
+_LIBRARIES: Final = ("opentelemetry", "urllib3")
+"""Whose own logging is not for whoever runs a node: what a push says goes into its log, in its form."""
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""The first that is there decides."""
 _INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
 _SERVICE: Final = "service.name"
 _INSTANCE: Final = "service.instance.id"
 
 
+Notice = Callable[[str, str], None]
+"""Told the kind of an event, for machines, and a sentence. From any thread."""
+
+
+class _Said(logging.Filter):
+    """What OpenTelemetry and what it uses say in one thread: kept, and written by none of their loggers. What others of
+    this process say in other threads is theirs."""
+
+    def __init__(self, thread: threading.Thread) -> None:
+        super().__init__()
+        self._thread = thread
+        self._sentences: list[str] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """False: it is written no further."""
+        if threading.current_thread() is not self._thread:
+            return True
+        if record.levelno >= logging.WARNING:
+            self._sentences.append(record.getMessage())
+        return False
+
+    def listen(self) -> None:
+        """Forget what was said, and hear every logger that there is by now."""
+        self._sentences.clear()
+        for each in self._loggers():
+            each.addFilter(self)
+
+    def end(self) -> None:
+        for each in self._loggers():
+            each.removeFilter(self)
+
+    def first(self) -> str:
+        """Why, most likely: what follows tells how often it was tried again."""
+        return self._sentences[0] if self._sentences else "no reason is known"
+
+    @staticmethod
+    def _loggers() -> list[logging.Logger]:
+        known = list(logging.root.manager.loggerDict.items())
+        return [each for name, each in known if isinstance(each, logging.Logger) and name.startswith(_LIBRARIES)]
+
+
 class Pusher:
     """A Companion of a node. Made before there is one, so that what is missing is said first."""
 
-    def __init__(self, endpoint: str) -> None:
-        """`endpoint` is a URL, or empty. ConfigError if OpenTelemetry is not installed, or cannot use its settings."""
+    def __init__(self, endpoint: str, on_notice: Notice) -> None:
+        """`endpoint` is a URL, or empty; `on_notice` hears of pushes that fail, at once and then once a minute.
+
+        Raises:
+            ConfigError: OpenTelemetry is not installed, or cannot use its settings.
+        """
         try:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
             from opentelemetry.sdk.resources import Resource
@@ -48,6 +102,8 @@ class Pusher:
                 f"OpenTelemetry is not installed ({error})", "pip install 'fastquorum[otel]'", "otel.endpoint"
             ) from error
         self._interval_s = _interval_s()
+        if not endpoint:
+            _check_variables()
         self._exporter = OTLPMetricExporter(endpoint=_metrics_url(endpoint))
         resource = Resource.create()
         if str(resource.attributes.get(_SERVICE, "")).startswith("unknown_service"):
@@ -57,6 +113,12 @@ class Pusher:
         self._recorder: Recorder | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fastquorum-otel", daemon=True)
+        self._said = _Said(self._thread)
+        self._on_notice = on_notice
+        self._due_s = -math.inf
+        """When a failed push may be told again (time.monotonic)."""
+        self._untold = 0
+        """How many failed since it was told last."""
 
     def watch(self, recorder: Recorder) -> None:
         """There is a node now: begin."""
@@ -75,6 +137,12 @@ class Pusher:
         """Its thread did not come along, and it holds nothing open between two pushes."""
 
     def _run(self) -> None:
+        try:
+            self._push_on()
+        finally:
+            self._said.end()
+
+    def _push_on(self) -> None:
         assert self._recorder is not None
         next_s = time.monotonic() + self._interval_s
         while not self._over.wait(min(SAMPLE_US / US_PER_S, max(next_s - time.monotonic(), 0))):
@@ -82,7 +150,21 @@ class Pusher:
             if time.monotonic() >= next_s:
                 next_s += self._interval_s
                 if view is not None:
-                    self._exporter.export(metrics_data(view, self._resource, self._started_ns, time.time_ns()))
+                    self._push(metrics_data(view, self._resource, self._started_ns, time.time_ns()))
+
+    def _push(self, data: "otlp.MetricsData") -> None:
+        from opentelemetry.sdk.metrics import export as otlp
+
+        self._said.listen()
+        if self._exporter.export(data) is otlp.MetricExportResult.SUCCESS or self._over.is_set():
+            return
+        now_s = time.monotonic()
+        if now_s < self._due_s:
+            self._untold += 1
+            return
+        again = f" ({self._untold} times more since it was said last)" if self._untold else ""
+        self._due_s, self._untold = now_s + AGAIN_S, 0
+        self._on_notice("metrics_not_pushed", f"metrics could not be pushed by OTLP{again}: {self._said.first()}")
 
 
 def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int) -> "otlp.MetricsData":
@@ -163,6 +245,18 @@ def _metrics_url(endpoint: str) -> str | None:
     if not endpoint:
         return None
     return endpoint if endpoint.endswith(_PATH) else endpoint.rstrip("/") + _PATH
+
+
+def _check_variables() -> None:
+    """ConfigError if the one that says where to push to is no URL."""
+    name = next((each for each in _ENDPOINTS if os.environ.get(each)), None)
+    if name is None:
+        return
+    text = os.environ[name]
+    try:
+        reading.url(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r} cannot be used: {error}", "", name, "environment") from error
 
 
 def _interval_s() -> float:

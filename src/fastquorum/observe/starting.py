@@ -52,7 +52,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
         if settings.otel is not None:
             from fastquorum.observe.otel import Pusher
 
-            exporters.append(Pusher(settings.otel))
+            exporters.append(Pusher(settings.otel, observer.on_notice))
             failing.callback(exporters[-1].close)
         if settings.metrics is not None:
             from fastquorum.observe.serving import MetricsServer

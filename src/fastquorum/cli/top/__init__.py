@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, positive, positive_seconds
+from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, port_number, positive_seconds
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--metrics", metavar="HOST:PORT,...", help="where nodes serve their metrics")
-    where.add_argument("--metrics-port", metavar="PORT", type=positive, help="every node serves its metrics there")
+    where.add_argument("--metrics-port", metavar="PORT", type=port_number, help="every node serves its metrics there")
     parser.add_argument(
         "--interval", metavar="SECONDS", type=positive_seconds, default=2.0, help="between two looks (default: 2)"
     )

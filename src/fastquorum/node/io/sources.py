@@ -8,12 +8,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fastquorum.errnos import reason
-from fastquorum.errors import ConfigError
+from fastquorum.errors import ConfigError, UsageError
 from fastquorum.home import expanded
 from fastquorum.node.environment import from_environment
 from fastquorum.node.kafka_file import Ignored, ignored_text, translated
 from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_file
+from fastquorum.small_files import read_small_file
 from fastquorum.storage.properties import parse_properties
 
 
@@ -44,13 +44,11 @@ def _warn(source: str, keys: Sequence[str]) -> None:
 
 def read_file(path: str) -> Source:
     """A TOML file (`.toml`; tables are joined by dots), else a properties file."""
+    whole = expanded(path)
     try:
-        with open(expanded(path), "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {reason(error)}", "check the path", source=path, key="config file"
-        ) from error
+        data = read_small_file(whole)
+    except UsageError as error:
+        raise ConfigError(error.detail, error.hint, source=path, key="config file") from error
     try:
         if path.endswith(".toml"):
             return Source(path, _flattened(tomllib.loads(data.decode("utf-8"))))
