@@ -374,6 +374,26 @@ def test_more_than_a_batch_is_refused_before_anything_is_built_on_it() -> None:
     assert role.state.next_offset == end
 
 
+def test_a_fault_that_a_request_brings_to_light_ends_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asked would ask the next one, and end that."""
+    rig = leader()
+    beat(rig, register(rig))
+    end = rig.log.end_offset
+
+    def decide(*_: object, **__: object) -> None:
+        raise ValueError("nobody thought of this")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(controller_role, "decide", decide)
+        answer = rig.answer_to(CreateTopicsResponse, create(TOPIC(name="t", num_partitions=1, replication_factor=1)), 7)
+    assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert not rig.replica.stopped
+    (sentence,) = [sentence for event, sentence in rig.listener.notices if event == "request_met_a_fault"]
+    assert "CreateTopicsRequest met a fault of this controller: ValueError('nobody thought of this')" in sentence
+    assert rig.log.end_offset == end
+    assert register(rig, 2) >= end, "it goes on"
+
+
 def test_while_its_thread_stands_still_nobody_is_fenced() -> None:
     """Heartbeats that nobody read were sent all the same."""
     rig = leader()

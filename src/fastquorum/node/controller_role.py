@@ -337,6 +337,11 @@ class ControllerRole:
         except Refused as refused:
             asked.refuse(refused.code, refused.text)
             return
+        except FastQuorumError:
+            raise  # it means that this replica stops
+        except Exception as error:
+            self._contain(error, asked, now_us)
+            return
         if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
             return
         if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
@@ -351,6 +356,14 @@ class ControllerRole:
         self._due.on_committed(state.image.brokers, now_us)
         if isinstance(message, BrokerRegistrationRequest):
             self._unfence_exempt(state, now_us)
+
+    def _contain(self, error: Exception, asked: Asked, now_us: Micros) -> None:
+        """A fault of ours that a request brought to light is told of, and the request refused: nothing was changed, and
+        who asks the next controller would end that, too."""
+        what = f"{type(asked.message).__name__} met a fault of this controller: {error!r}"
+        sentence = f"{what}; nothing was changed; report it, with what was asked"
+        self._replica.notice("request_met_a_fault", NO_NODE, sentence, now_us)
+        asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, what)
 
     def _confirm(self, state: ControllerState, asked: Asked, now_us: Micros) -> bool:
         """Have the answer that lets a broker act on wait until it is sure that nobody else was elected before the

@@ -490,6 +490,10 @@ class Replica:
         with FailureStops(self._stop, now_us):
             self.shell.tell(on_committed)
 
+    def notice(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
+        """Have whoever runs this node told, once a minute at most."""
+        self._notices.give(event, about, sentence, now_us)
+
     def halt(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """End at once, without a word to the peers: the embedding program waited long enough, or something broke."""
         self._stop(error, now_us)
