@@ -1,5 +1,8 @@
 """What a node in the foreground says of others, whatever it said of them before."""
 
+import json
+import logging
+
 import pytest
 
 from fastquorum.cli.node_log import NodeLog
@@ -31,3 +34,15 @@ def test_who_cannot_be_reached_is_named_with_all_others_of_that_moment(capsys: p
 def test_who_was_back_before_it_could_be_said_is_named_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     NodeLog("text", verbose=False).reach(_unreachable(2), False, [])
     assert "node 2 at h2:9093" in capsys.readouterr().err
+
+
+def test_what_is_logged_elsewhere_has_the_form_of_the_nodes_log(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.makeLogRecord(
+        {"levelname": "WARNING", "msg": "no %s", "args": ("room",), "event": "repeated_fault"}
+    )
+    NodeLog("text", verbose=False).logged(record)
+    NodeLog("json", verbose=False).logged(record)
+    words, line = capsys.readouterr().err.splitlines()
+    assert words.partition(" ")[2] == "fastquorum: no room"
+    told = json.loads(line)
+    assert (told["level"], told["event"], told["message"]) == ("warning", "repeated_fault", "no room")

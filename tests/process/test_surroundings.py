@@ -1,7 +1,10 @@
 """What the platform does to a node in the foreground: its output is closed, full or unread; signals; process 1."""
 
+import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,3 +119,20 @@ def test_a_process_that_may_hardly_open_a_file_is_told_what_to_raise() -> None:
         assert answered.stdout == ""
         assert "raise the limit" in answered.stderr
         assert "Traceback" not in answered.stderr
+
+
+def test_a_shortage_of_descriptors_is_told_in_the_form_of_the_log(tmp_path: Path) -> None:
+    """By whatever part of the node, in whatever thread."""
+    (endpoint,) = format_all(tmp_path, 1).values()
+    words = (*RUN, "--data", str(tmp_path / "n1"), "--log-format", "json")
+    with started(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        append(endpoint)
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, hard))  # what is open stays open
+        assert process.stderr is not None
+        with process.stderr, socket.create_connection((endpoint.host, endpoint.port)):
+            told = (json.loads(line) for line in process.stderr)
+            line = next(each for each in told if each["event"] == "repeated_fault")
+        assert line["level"] == "warning"
+        where = f"{endpoint.host}:{endpoint.port}"
+        assert f"no connection can be taken in at {where}: Too many open files" in line["message"]

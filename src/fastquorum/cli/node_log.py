@@ -6,6 +6,7 @@ must not wait for whoever reads.
 
 import datetime
 import json
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
@@ -131,6 +132,12 @@ class NodeLog:
     def notice(self, event: str, sentence: str) -> None:
         """Always said: somebody has to act."""
         self._say(sys.stderr, "error", event, f"fastquorum: {sentence}", message=sentence)
+
+    def logged(self, record: logging.LogRecord) -> None:
+        """Always said: a warning, or worse. In words with its traceback, if it has one."""
+        sentence = logging.Formatter().format(record)
+        level, event = record.levelname.lower(), getattr(record, "event", "logged")
+        self._say(sys.stderr, level, event, f"fastquorum: {sentence}", message=sentence)
 
     def place(self, now: Description) -> None:
         """Always said, once: it looks like a voter, and its vote is missing."""

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import gc
+import logging
 import os
 import signal
 import threading
@@ -134,6 +135,10 @@ class _Watcher:
         self.over.set()
         self._wake()
 
+    def logged(self, record: logging.LogRecord) -> None:
+        """From any thread: something is to be said by the standard library's logging."""
+        self._later(lambda: self._log.logged(record))
+
     def say(self) -> None:
         """In the main thread: what has happened so far."""
         while self._said:
@@ -181,6 +186,17 @@ class _Watcher:
             os.write(self._wake_write_fd, b"\0")
 
 
+class _Lines(logging.Handler):
+    """What is logged in this process goes into the node's log, in its form: nobody else has set logging up."""
+
+    def __init__(self, say: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(record)
+
+
 def spare_what_is_kept() -> None:
     """Have the collector seldom look through all there is, for the rest of this process's life.
 
@@ -223,6 +239,7 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
         hint = "format it, once, before its first start: `fastquorum format`; if it was, find out where its files are"
         raise DirectoryError("the directory is not formatted", hint, settings.path)
     watcher = _Watcher(log)
+    logging.getLogger("fastquorum").addHandler(_Lines(watcher.logged))
     signals = StopSignals(watcher.over)
     if arguments.until_stdin_ends:
         when_stdin_ends(watcher.end)

@@ -49,7 +49,7 @@ class ControlPort:
             sock, _ = self._sock.accept()
         except OSError as error:
             if error.errno in OUT_OF_DESCRIPTORS:
-                self._shortage.say(shortage(str(self._sock.getsockname()), error))
+                self._shortage.say(shortage(self._sock, error))
                 self._transport.epoll.modify(self.fd, 0)
                 self.deadline_us = now_us + PAUSE_US
             return None  # or whoever came has gone already

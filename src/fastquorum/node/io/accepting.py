@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastquorum.node.io.repeating import Repeating
+from fastquorum.types import address_text
 
 OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """What accept(2) fails with for want of something of this process or machine; all else befell the connection."""
@@ -21,8 +22,9 @@ ACCEPTS_MAX: Final = 16
 OnConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 
-def shortage(where: str, error: OSError) -> str:
+def shortage(listening: socket.socket, error: OSError) -> str:
     """What is said of connections that cannot be taken in."""
+    where = address_text(*listening.getsockname()[:2])
     return (
         f"no connection can be taken in at {where}: {os.strerror(error.errno or 0)}; if it stays so, raise the limit "
         "of open files (`ulimit -n`, or LimitNOFILE= of its service)"
@@ -67,7 +69,7 @@ class Acceptor:
                 if error.errno in OUT_OF_DESCRIPTORS:
                     self._loop.remove_reader(self._listening.fileno())
                     self._resuming = self._loop.call_later(PAUSE_S, self._resume)
-                    self._shortage.say(shortage(str(self._listening.getsockname()), error))
+                    self._shortage.say(shortage(self._listening, error))
                 return
             task: asyncio.Task[object] = self._loop.create_task(self._begin(sock))
             self._beginning.add(task)

@@ -280,7 +280,7 @@ class Reactor:
             except OSError as error:
                 if error.errno in OUT_OF_DESCRIPTORS:
                     self._pause_accepting(now)
-                    self._shortage.say(shortage(str(self._listening.getsockname()), error))
+                    self._shortage.say(shortage(self._listening, error))
                 # Anything else befell the connection that was to be accepted, not this socket.
                 return
             self._transport.accept(sock)
