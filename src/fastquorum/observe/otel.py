@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import ConfigError
 from fastquorum.node import reading
+from fastquorum.node.io.repeating import Repeating
 from fastquorum.observe.catalogue import METRICS
 from fastquorum.observe.families import US_PER_S, Metric, Point, View
 from fastquorum.observe.recorder import Recorder
@@ -33,8 +34,6 @@ INTERVAL_MS: Final = 60_000
 ANSWER_S: Final = 2.0
 JOIN_S: Final = 2.0
 _PATH: Final = "/v1/metrics"
-AGAIN_S: Final = 60.0
-"""So often it is said that pushes fail."""
 _LIBRARIES: Final = ("opentelemetry", "urllib3")
 """Whose own logging is not for whoever runs a node: what a push says goes into its log, in its form."""
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -115,10 +114,7 @@ class Pusher:
         self._thread = threading.Thread(target=self._run, name="fastquorum-otel", daemon=True)
         self._said = _Said(self._thread)
         self._on_notice = on_notice
-        self._due_s = -math.inf
-        """When a failed push may be told again (time.monotonic)."""
-        self._untold = 0
-        """How many failed since it was told last."""
+        self._failures = Repeating()
 
     def watch(self, recorder: Recorder) -> None:
         """There is a node now: begin."""
@@ -158,13 +154,9 @@ class Pusher:
         self._said.listen()
         if self._exporter.export(data) is otlp.MetricExportResult.SUCCESS or self._over.is_set():
             return
-        now_s = time.monotonic()
-        if now_s < self._due_s:
-            self._untold += 1
-            return
-        again = f" ({self._untold} times more since it was said last)" if self._untold else ""
-        self._due_s, self._untold = now_s + AGAIN_S, 0
-        self._on_notice("metrics_not_pushed", f"metrics could not be pushed by OTLP{again}: {self._said.first()}")
+        again = self._failures.again()
+        if again is not None:
+            self._on_notice("metrics_not_pushed", f"metrics could not be pushed by OTLP{again}: {self._said.first()}")
 
 
 def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int) -> "otlp.MetricsData":

@@ -22,10 +22,16 @@ class Repeating:
 
     def say(self, sentence: str, error: BaseException | None = None) -> None:
         """It has happened again. `error`: its traceback is said, too."""
+        again = self.again()
+        if again is not None:
+            write(logging.WARNING, "repeated_fault", f"{sentence}{again}", error)
+
+    def again(self) -> str | None:
+        """It has happened again: how often beside what was said, for the end of a sentence; None: say nothing now."""
         now_s = self._clock()
         if now_s < self._due_s:
             self._unsaid += 1
-            return
+            return None
         again = f" ({self._unsaid} times more since it was said last)" if self._unsaid else ""
         self._due_s, self._unsaid = now_s + AGAIN_S, 0
-        write(logging.WARNING, "repeated_fault", f"{sentence}{again}", error)
+        return again
