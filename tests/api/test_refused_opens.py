@@ -116,6 +116,25 @@ def test_a_refused_open_leaves_a_formatted_directory_as_it_was(
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("said", ["by an argument", "by a variable"])
+def test_a_voter_whose_volume_is_not_there_is_not_made_anew_where_it_is_said_so(
+    tmp_path: Path, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would vote without what it has promised."""
+    data = tmp_path / "mount" / "data"
+    if said == "by a variable":
+        monkeypatch.setenv("FASTQUORUM_DIRECTORY_CREATE", "false")
+    options = QUICK if said == "by a variable" else {**QUICK, "create": False}
+    for _ in range(2):
+        with pytest.raises(DirectoryError, match="not formatted; if it was formatted before, find out"):
+            sync.open(data, **options, node_id=1)
+        assert not data.exists() or not list(data.iterdir())
+        data.mkdir(exist_ok=True, parents=True)
+    sync.open(data, **{**options, "create": True}, node_id=1).close()
+    with sync.open(data, **options) as quorum:  # what is formatted is opened
+        quorum.wait_ready(WAIT_S)
+
+
 def test_a_controller_keeps_a_metadata_log_unless_told_otherwise(tmp_path: Path) -> None:
     with sync.open(tmp_path, **QUICK, node_id=1, controller=True, retention_bytes=1 << 20) as quorum:
         quorum.wait_ready(WAIT_S)

@@ -226,7 +226,8 @@ def test_an_unformatted_controller_is_not_made_up(fastquorum: Run, tmp_path: Pat
     config = kafka_file(tmp_path, free_port())
     ran = in_process("run", "--config", config)
     assert ran.code == 2
-    assert f"{tmp_path / 'data'}: the directory is not formatted; format it, once, before its first start" in ran.err
+    assert f"{tmp_path / 'data'}: the directory is not formatted; if it was formatted before, find" in ran.err
+    assert "else format it, once: `fastquorum format`" in ran.err
     assert not (tmp_path / "data").exists()
 
 

@@ -48,7 +48,7 @@ def test_a_voter_whose_volume_is_not_there_is_not_made_anew(tmp_path: Path, said
     words = ("--config", str(config)) if said == "by a file" else ()
     for _ in range(2):
         told = refusal(fastquorum("run", "--data", str(data), *words, environment={} if words else variables))
-        assert f"{data}: the directory is not formatted; format it, once, before its first start" in told
+        assert f"{data}: the directory is not formatted; if it was formatted before, find" in told
         assert not data.exists() or not list(data.iterdir())
         data.mkdir(exist_ok=True)  # where it is mounted
 

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from fastquorum.kernels.lane import LeaderTerms
-from fastquorum.raft import follower, moves, requests
+from fastquorum.raft import claims, follower, moves, requests
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.leader import Leader, voters_among
 from fastquorum.raft.prospective import Prospective
 from fastquorum.raft.resigned import Resigned
-from fastquorum.raft.role import Role
+from fastquorum.raft.role import Role, Voting
 from fastquorum.raft.transitions import Cause
 from fastquorum.raft.unattached import Unattached
-from fastquorum.types import NodeId, Offset
+from fastquorum.types import NodeId, Offset, ReplicaKey
 
 
 class Patcher(Protocol):
@@ -128,6 +128,27 @@ def _k32(patcher: Patcher) -> None:
     patcher.setattr(Prospective, "poll", stand_at_once)
 
 
+def _moved_again_and_again(patcher: Patcher) -> None:
+    believes = claims._believes_stranger
+
+    def forget(core: Core, epoch: int) -> bool:
+        core.moved_by_strangers_until_us = 0
+        return believes(core, epoch)
+
+    patcher.setattr(claims, "_believes_stranger", forget)
+
+
+def _leaves_time_to_all(patcher: Patcher) -> None:
+    give = requests._give_vote
+
+    def leave_time(core: Core, candidate: ReplicaKey) -> None:
+        give(core, candidate)
+        assert isinstance(core.role, Voting)
+        core.role.voted(core)
+
+    patcher.setattr(requests, "_give_vote", leave_time)
+
+
 MUTANTS: dict[str, Mutant] = {
     # PySyncObj #84
     "K1": Mutant("a vote is told but not persisted", _k1),
@@ -151,4 +172,6 @@ MUTANTS: dict[str, Mutant] = {
     "K31": Mutant("followers that fetch without progress keep a leader", _k31),
     # KAFKA-16164, KAFKA-17641
     "K32": Mutant("no pre-vote", _k32),
+    "moved-by-strangers": Mutant("strangers move a replica as often as they like", _moved_again_and_again),
+    "waits-for-strangers": Mutant("a vote leaves whoever got it the time to be elected", _leaves_time_to_all),
 }

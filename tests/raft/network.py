@@ -17,11 +17,13 @@ from fastquorum.wire.quorum import VoteRequest
 
 from .promises import Promises
 from .scenario import EPOCH_MS, START_US, Replica, replica
-from .wire_messages import fetch_request, key
+from .wire_messages import fetch_request, key, vote_request
 
 DELAY_US = 2 * MS
 FETCH_EVERY_US = 100 * MS
 LANE_TOKEN = 1 << 40
+STRANGERS_TOKEN = LANE_TOKEN + 1
+STRANGER = 42
 
 
 class Network:
@@ -75,6 +77,15 @@ class Network:
 
     def isolate(self, node_id: NodeId) -> None:
         self.cut += [pair for other in self.nodes for pair in ((node_id, other), (other, node_id)) if other != node_id]
+
+    def pester(self, interval_us: Micros) -> None:
+        """From now on a stranger asks every replica for the next epoch's vote, again and again."""
+        for node_id, node in self.nodes.items():
+            if node_id not in self.down:
+                asked = vote_request(node.epoch + 1, by=STRANGER, log=(node.epoch, 1 << 40))
+                self.promises[node_id].asked = asked
+                self._step(node_id, ev.RequestReceived(STRANGERS_TOKEN, 2, asked, STRANGER, 1, EPOCH_MS))
+        self._later(interval_us, lambda: self.pester(interval_us))
 
     def heal(self) -> None:
         self.cut = []

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fastquorum.config import MS
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft import effects as fx
 
@@ -100,6 +101,13 @@ def a_voter_that_was_cut_off_does_not_depose_the_leader() -> None:
     assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
 
 
+def strangers_that_ask_for_every_vote_hinder_no_election() -> None:
+    for seed in range(5):
+        network = Network(1, 2, 3, seed=seed)
+        network.pester(MS)
+        network.run_until_led(5 * network.nodes[1].config.election_timeout_us // MS)
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     "K1": a_restarted_voter_remembers_its_vote,
     "K2": a_restarted_voter_refuses_the_epochs_it_has_left,
@@ -112,6 +120,8 @@ SCENARIOS: dict[str, Callable[[], None]] = {
     "K30": an_isolated_leader_resigns,
     "K31": a_leader_whose_followers_are_stuck_resigns,
     "K32": a_voter_that_was_cut_off_does_not_depose_the_leader,
+    "moved-by-strangers": strangers_that_ask_for_every_vote_hinder_no_election,
+    "waits-for-strangers": strangers_that_ask_for_every_vote_hinder_no_election,
 }
 
 

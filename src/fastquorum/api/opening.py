@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def open(path: Path, **options: Unpack[OpenOptions]) -> Opening[Quorum]:
     """Open a data directory and run a replica of the quorum in it, in a thread of its own.
 
-    Await it, or enter it with `async with`. An empty (or missing) directory is formatted, a foreign one refused; what
-    is refused changes nothing. Cancelled it ends what it has begun first, which may take some seconds while a log is
-    recovered. See `OpenOptions` for what may be given.
+    Await it, or enter it with `async with`. An empty (or missing) directory is formatted, unless `create=False`; a
+    foreign one is refused. What is refused changes nothing. Cancelled it ends what it has begun first, which may take
+    some seconds while a log is recovered. See `OpenOptions` for what may be given.
 
     >>> async def main():
     ...     async with open(directory, node_id=1) as quorum:  # a quorum of one; voters="1@h1:9093,..." for more
@@ -27,7 +27,8 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> Opening[Quorum]:
 
     Raises:
         ConfigError: a setting is unknown or its value cannot be used, or the address to listen on cannot be had.
-        DirectoryError: the directory is foreign, in use, read-only or of a newer format.
+        DirectoryError: the directory is foreign, in use, read-only or of a newer format, or not formatted (with
+            `create=False`).
         CorruptionError: what was synced is damaged.
         FatalError: the disk failed.
     """

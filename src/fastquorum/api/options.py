@@ -61,6 +61,10 @@ class OpenOptions(QuorumOptions, total=False):
     """HOST:PORT that others are told. Not given: what the voters say of it, or where it listens if they do not."""
     bootstrap: str | Endpoint | Sequence[str | Endpoint] | None
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
+    create: bool | str | None
+    """An empty or missing directory may be formatted; True. With False it is refused, which is right wherever the
+    directory has been formatted once: where its volume was not mounted, a voter that knows nothing of its votes and
+    records any more would take its own place."""
     log: Literal["user", "metadata"] | None
     """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records (default of
     a `controller`)."""

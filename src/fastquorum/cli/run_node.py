@@ -17,8 +17,8 @@ from fastquorum.cli.node_log import FORMATS, NodeLog
 from fastquorum.cli.node_signals import StopSignals
 from fastquorum.cli.output import print_table
 from fastquorum.cli.stdin_end import when_stdin_ends
-from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
-from fastquorum.node.io.directory import needs_format
+from fastquorum.errors import FastQuorumError, UsageError
+from fastquorum.node.io.directory import needs_format, not_formatted
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sources import read_settings
@@ -234,10 +234,9 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
         raise UsageError("--data is missing", "or name the directory in --config FILE, as log.dirs")
     # Said in our words if they are missing.
     kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
-    # Never made here, as Kafka has it: where a volume was not mounted, a voter without its votes would take its place.
+    # Never made here, as Kafka has it.
     if needs_format(settings.path, kernels):
-        hint = "format it, once, before its first start: `fastquorum format`; if it was, find out where its files are"
-        raise DirectoryError("the directory is not formatted", hint, settings.path)
+        raise not_formatted(settings.path, "format it, once: `fastquorum format`")
     watcher = _Watcher(log)
     logging.getLogger("fastquorum").addHandler(_Lines(watcher.logged))
     signals = StopSignals(watcher.over)

@@ -43,6 +43,8 @@ class NodeSettings:
     """Where to bind; an empty host means every address."""
     advertise: Endpoint | None = None
     bootstrap: tuple[Endpoint, ...] = ()
+    create: bool = True
+    """An embedded node's: an empty directory is formatted, a missing one made."""
     log: LogKind | None = None
     topic: str | None = None
     kernels: str = "native"
@@ -99,6 +101,7 @@ SETTINGS: Final = (
     Setting("listen", ("listeners",), reading.listener),
     Setting("advertise", ("advertised.listeners",), reading.advertised),
     Setting("bootstrap", ("controller.quorum.bootstrap.servers", "quorum.bootstrap.servers"), reading.endpoints),
+    Setting("create", ("directory.create",), reading.flag),
     Setting("log", ("log.kind",), reading.log_kind),
     Setting("topic", ("topic.name",), reading.plain_text),
     Setting("kernels", ("kernels",), reading.kernels),
@@ -156,6 +159,7 @@ MEANINGS: Final = {
     "listen": "where to bind; an empty host means every address",
     "advertise": "where others reach it (default: as the voter set says, or where it listens)",
     "bootstrap": "whom to ask who leads (default: the voters)",
+    "create": "false: an embedded node refuses a directory that is empty or missing (`run` always does)",
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",
     "kernels": "native or pure",
@@ -217,6 +221,7 @@ WITHOUT_EFFECT: Final = frozenset(
     )
 )
 _PLAIN_DEFAULTS: Final = {
+    "create": "true",
     "kernels": "native",
     "session_timeout_us": "9000",
     "older_brokers": "false",

@@ -74,7 +74,7 @@ def _on_told(core: Core, source: NodeId, message: UpdateRaftVoterResponse) -> No
     """The leader has heard this static voter, or says who leads. None of its errors is worth stopping for."""
     leader, role = message.current_leader, core.role
     endpoints = (Endpoint(LISTENER_NAME, leader.host, leader.port),) if leader.host else ()
-    if leader.leader_epoch >= core.epoch and claims.is_credible_response(core, leader.leader_epoch, source):
+    if leader.leader_epoch >= core.epoch and claims.believes_response(core, leader.leader_epoch, source):
         moves.adopt(core, leader.leader_epoch, leader.leader_id, endpoints)
     is_settled = message.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     if is_settled and core.role is role and isinstance(role, Follower) and source == role.leader_id:
@@ -132,7 +132,7 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
             _pre_vote_unsupported(core)
         core.requests.back_off(source, core.now_us)
         return False
-    is_newest = outcome.epoch >= core.epoch and claims.is_credible_response(core, outcome.epoch, source)
+    is_newest = outcome.epoch >= core.epoch and claims.believes_response(core, outcome.epoch, source)
     if is_newest and outcome.error != ErrorCode.UNKNOWN_LEADER_EPOCH:
         asked_as = core.role
         moves.adopt(core, outcome.epoch, outcome.leader_id, outcome.endpoints)

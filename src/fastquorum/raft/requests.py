@@ -15,7 +15,7 @@ from fastquorum.raft.events import Token
 from fastquorum.raft.follower import Follower
 from fastquorum.raft.role import Voting
 from fastquorum.raft.transitions import Cause
-from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, ReplicaKey, Uuid
+from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import (
     BeginQuorumEpochRequest,
@@ -59,7 +59,8 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     error = _epoch_error(core, vote.replica_epoch, vote.replica_id)
     if error is not ErrorCode.NONE:
         return error, False
-    if not claims.is_credible_vote(core, vote.replica_epoch, candidate, pre_vote=vote.pre_vote):
+    is_ahead = _log_of(vote) > _own_log(core)
+    if not claims.believes_vote(core, vote.replica_epoch, candidate, is_ahead=is_ahead, pre_vote=vote.pre_vote):
         return NOT_CREDIBLE, False
     if vote.replica_epoch > core.epoch:
         moves.to_unattached(core, Cause.HIGHER_EPOCH, vote.replica_epoch, NO_NODE)
@@ -77,16 +78,27 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
 
 
 def _is_up_to_date(core: Core, vote: _VoteAsked) -> bool:
-    """Epoch first: a longer log of an older epoch lacks what was committed since (Raft section 5.4.1)."""
-    return (vote.last_offset_epoch, vote.last_offset) >= (core.log.last_epoch, core.log_end)
+    return _log_of(vote) >= _own_log(core)
+
+
+def _log_of(vote: _VoteAsked) -> tuple[Epoch, Offset]:
+    """By which logs are compared: the last record's epoch first, since a longer log of an older epoch lacks what was
+    committed since (Raft section 5.4.1)."""
+    return vote.last_offset_epoch, vote.last_offset
+
+
+def _own_log(core: Core) -> tuple[Epoch, Offset]:
+    return core.log.last_epoch, core.log_end
 
 
 def _give_vote(core: Core, candidate: ReplicaKey) -> None:
-    """Durable before the answer leaves."""
+    """Durable before the answer leaves. A voter that is known here is left the time to be elected; for others the known
+    ones do not wait (`claims`)."""
     assert isinstance(core.role, Voting)
     if core.election.voted_key is None:
         core.elect(ElectionState(core.epoch, NO_NODE, candidate))
-    core.role.voted(core)
+    if core.voters.is_voter(candidate):
+        core.role.voted(core)
 
 
 def on_begin_quorum_epoch(core: Core, asked: Asked, request: BeginQuorumEpochRequest) -> None:
@@ -173,7 +185,7 @@ def _adopt_leader(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[
     """A replica says that it leads, or led. Refused as Kafka's own crash would: a second leader of one epoch must
     not go on."""
     error = _epoch_error(core, epoch, leader_id)
-    if error is ErrorCode.NONE and not claims.is_credible_leader(core, epoch, leader_id):
+    if error is ErrorCode.NONE and not claims.believes_leader(core, epoch, leader_id):
         return NOT_CREDIBLE
     if error is ErrorCode.NONE and moves.contradicts(core, epoch, leader_id):
         moves.notice_own_lead(core, epoch, leader_id, endpoints)

@@ -1,12 +1,15 @@
-"""Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to."""
+"""Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to, and, where
+it pesters, for the vote of each epoch to come."""
 
+from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
-from fastquorum.types import TOPIC_NAME, Epoch, NodeId, Uuid
+from fastquorum.types import TOPIC_NAME, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import Message, encode_request, request_header
 from fastquorum.wire.quorum import (
     BeginQuorumEpochRequest,
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 STRANGER_ID: Final[NodeId] = 900
 LEAP: Final = 1_000_000
 """More elections than a simulated quorum ever holds."""
+ASKS: Final = 20
+"""Of each voter within an election timeout, where it pesters."""
 _DIRECTORY: Final = Uuid(b"of a stranger's ")
 
 
@@ -38,6 +43,18 @@ class Stranger:
         self._prng = prng
         self._unsent: dict[int, tuple[Message, int]] = {}
         self._asked: dict[int, tuple[NodeId, Epoch]] = {}
+        self._pesters = prng.randrange(6) == 0
+
+    def pester(self, voters: Collection["Process"], election_timeout_us: Micros) -> None:
+        """Maybe ask for the next epoch's vote all the time from now on, which must hinder no election (L1)."""
+        if not self._pesters:
+            return
+        for process in voters:
+            if process.is_assembled:
+                epoch = process.replica.raft.epoch + 1
+                self._send(process, self._vote(epoch, pre_vote=False), 2)
+        again = partial(self.pester, voters, election_timeout_us)
+        self._world.scheduler.after(election_timeout_us // ASKS, again)
 
     def disturb(self, process: "Process") -> None:
         """Send one request that must move nobody."""
@@ -50,9 +67,14 @@ class Stranger:
             (far, self._end(far), 1),
         )
         asked, message, version = self._prng.pick(choices)
+        number = self._send(process, message, version)
+        self._asked[number] = process.node_id, asked
+
+    def _send(self, process: "Process", message: Message, version: int) -> int:
+        """The number of the connection for it."""
         number = self._world.network.connect(self, endpoint_of(process.node_id))
         self._unsent[number] = message, version
-        self._asked[number] = process.node_id, asked
+        return number
 
     # --- network.Host -------------------------------------------------------------------------------------------------
 

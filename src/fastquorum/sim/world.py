@@ -265,6 +265,7 @@ class World:
         self.callers.is_active = False
         self._core = core
         self.nemesis.end(core)
+        self.stranger.pester(core, self.swarm.config.election_timeout_us)
         if self.population is not None:
             self.population.end_faults()
         for process in core:

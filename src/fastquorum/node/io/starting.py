@@ -54,6 +54,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
             listen_first(identity.node_id, voters, is_port_drawn=is_port_drawn)
 
         if directories.needs_format(settings.path, kernels):
+            if not settings.create:
+                raise directories.not_formatted(settings.path, "open it once without create=False to have it formatted")
             # Whatever refuses it refuses it now: no directory is left behind. Its only voter is to be reached where it
             # listens, so it must listen first.
             listen_first(directories.check_format(settings), settings.voters or VoterSet())
