@@ -44,8 +44,8 @@ _SOON: Final[OpenOptions] = {
     "preallocate_bytes": 64 * 1024,
     "segment_bytes": 16 * 1024 * 1024,
 }
-_OWN: Final = frozenset(("path", "node_id", "voters", "listen", "advertise"))
-"""Options that differ from node to node, or name all of them."""
+_OWN: Final = frozenset(("path", "node_id", "voters", "listen", "advertise", "create"))
+"""Options that differ from node to node, name all of them, or are of directories that are there already."""
 _FIRST_ELECTION_US: Final = 20 * MS
 _ELECTION_US: Final = 150 * MS
 """Node 1 stands first, so that no vote is split."""
@@ -160,6 +160,7 @@ class Nodes(Generic[_Q]):
             **self._options,
             "node_id": node_id,
             "voters": self._voters,
+            "create": True,
         }
         return os.path.join(self._directory, str(node_id)), options
 

@@ -12,6 +12,7 @@ from fastquorum.raft import claims, follower, moves, requests
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader, voters_among
 from fastquorum.raft.prospective import Prospective
 from fastquorum.raft.resigned import Resigned
@@ -132,7 +133,7 @@ def _moved_again_and_again(patcher: Patcher) -> None:
     believes = claims._believes_stranger
 
     def forget(core: Core, epoch: int) -> bool:
-        core.moved_by_strangers_until_us = 0
+        core.strangers_barred_until_us = 0
         return believes(core, epoch)
 
     patcher.setattr(claims, "_believes_stranger", forget)
@@ -147,6 +148,10 @@ def _leaves_time_to_all(patcher: Patcher) -> None:
         core.role.voted(core)
 
     patcher.setattr(requests, "_give_vote", leave_time)
+
+
+def _waits_for_leads_of_strangers(patcher: Patcher) -> None:
+    patcher.setattr(Follower, "stand_by", lambda follower, at_us: None)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -173,5 +178,6 @@ MUTANTS: dict[str, Mutant] = {
     # KAFKA-16164, KAFKA-17641
     "K32": Mutant("no pre-vote", _k32),
     "moved-by-strangers": Mutant("strangers move a replica as often as they like", _moved_again_and_again),
+    "waits-for-their-leads": Mutant("whoever says that it leads is waited for", _waits_for_leads_of_strangers),
     "waits-for-strangers": Mutant("a vote leaves whoever got it the time to be elected", _leaves_time_to_all),
 }

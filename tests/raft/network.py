@@ -17,7 +17,7 @@ from fastquorum.wire.quorum import VoteRequest
 
 from .promises import Promises
 from .scenario import EPOCH_MS, START_US, Replica, replica
-from .wire_messages import fetch_request, key, vote_request
+from .wire_messages import begin_request, end_request, endpoint, fetch_request, key, vote_request
 
 DELAY_US = 2 * MS
 FETCH_EVERY_US = 100 * MS
@@ -44,6 +44,8 @@ class Network:
         """Epochs of the records that were ever committed."""
         self._queue: list[tuple[Micros, int, Callable[[], None]]] = []
         self._count = 0
+        self._said = 0
+        """How often strangers have spoken."""
         self._tokens: dict[int, tuple[NodeId, fx.SendRequest]] = {}
         for node_id in (*ids, *observers):
             node = replica(node_id).voters(*ids).seeded(seed * 100 + node_id).starts()
@@ -79,10 +81,18 @@ class Network:
         self.cut += [pair for other in self.nodes for pair in ((node_id, other), (other, node_id)) if other != node_id]
 
     def pester(self, interval_us: Micros) -> None:
-        """From now on a stranger asks every replica for the next epoch's vote, again and again."""
+        """From now on a stranger asks every replica for its vote, or says that it leads or led, in this epoch or the
+        next, again and again."""
+        self._said += 1
         for node_id, node in self.nodes.items():
             if node_id not in self.down:
-                asked = vote_request(node.epoch + 1, by=STRANGER, log=(node.epoch, 1 << 40))
+                epoch = node.epoch + self._said % 2
+                endpoints = tuple(endpoint(STRANGER + each) for each in range(1 + self._said % 7))
+                asked = (
+                    vote_request(epoch, by=STRANGER, log=(epoch - 1, 1 << 40)),
+                    begin_request(epoch, by=STRANGER, endpoints=endpoints),
+                    end_request(epoch, by=STRANGER),
+                )[self._said % 3]
                 self.promises[node_id].asked = asked
                 self._step(node_id, ev.RequestReceived(STRANGERS_TOKEN, 2, asked, STRANGER, 1, EPOCH_MS))
         self._later(interval_us, lambda: self.pester(interval_us))
@@ -139,7 +149,13 @@ class Network:
         heapq.heappush(self._queue, (self.now_us + delay_us, self._count, act))
 
     def _passes(self, source: NodeId, destination: NodeId) -> bool:
-        return destination not in self.down and source not in self.down and (source, destination) not in self.cut
+        is_there = source in self.nodes and destination in self.nodes
+        return (
+            is_there
+            and destination not in self.down
+            and source not in self.down
+            and (source, destination) not in self.cut
+        )
 
     def _step(self, node_id: NodeId, event: ev.Event) -> list[fx.Effect]:
         node = self.nodes[node_id]

@@ -58,7 +58,7 @@ REQUESTS: dict[str, Callable[[int, int], Message]] = {
     "fetch": lambda epoch, by: fetch_request(epoch, by=by),
     "update": _update,
 }
-MOVING = ("vote", "begin", "end")
+MOVING = ("vote", "pre-vote", "begin", "end")
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -72,24 +72,13 @@ def test_an_epoch_that_leaps_is_not_believed_of_a_stranger(setup: str, request_:
     assert not node.ordered(fx.PersistElection)
 
 
-@pytest.mark.parametrize("request_", ["vote", "pre-vote", *MOVING])
+@pytest.mark.parametrize("request_", MOVING)
 @pytest.mark.parametrize("setup", ROLES)
 @pytest.mark.parametrize("epoch", [LEAP_EPOCH_MAX + 1, EPOCH_MAX])
 def test_an_epoch_that_no_elections_lead_to_is_believed_of_nobody(setup: str, request_: str, epoch: int) -> None:
     node = ROLES[setup]()
     node.receives(REQUESTS[request_](epoch, 2))
     assert node.epoch == 5
-
-
-@pytest.mark.parametrize("setup", ROLES)
-@pytest.mark.parametrize("epoch", [6, 7, 5 + LEAP_MAX, EPOCH_MAX])
-def test_a_strangers_pre_vote_moves_nobody(setup: str, epoch: int) -> None:
-    node = ROLES[setup]()
-    role = node.role
-    answer = node.receives(vote_request(epoch, by=STRANGER, log=(5, 1 << 40), pre_vote=True))
-    assert (node.role, node.epoch) == (role, 5)
-    assert error_of(answer) == ErrorCode.VOTER_NOT_FOUND
-    assert not is_granted(answer), "it also says who leads which epoch"
 
 
 @pytest.mark.parametrize("request_", [each for each in REQUESTS if each != "fetch"])  # which has fields of all versions
@@ -125,7 +114,7 @@ def test_static_voters_are_known_by_their_ids_alone() -> None:
     assert is_granted(node.receives(vote_request(1_000_000, by=2, directory_id=directory(99))))
 
 
-@pytest.mark.parametrize("request_", ["vote", "pre-vote", *MOVING])
+@pytest.mark.parametrize("request_", MOVING)
 @pytest.mark.parametrize("setup", ROLES)
 @pytest.mark.parametrize("epoch", [6, 1_000_000, LEAP_EPOCH_MAX])
 def test_a_voter_is_believed_however_long_it_was_away(setup: str, request_: str, epoch: int) -> None:
@@ -164,19 +153,42 @@ def test_one_that_hears_its_leader_no_more_is_moved_again(request_: str) -> None
     assert node.epoch == 6
 
 
-@pytest.mark.parametrize("log", [(0, 0), (1, 10), (3, 12), (4, 10)])
-@pytest.mark.parametrize("epoch", [5, 6])
-def test_whoever_has_no_more_than_this_log_is_in_no_voter_set_that_is_not_known_here(
-    epoch: int, log: tuple[int, int]
-) -> None:
+@pytest.mark.parametrize("log", [(0, 0), (1, 10), (3, 12), (4, 9)])
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_a_stranger_that_would_not_get_this_vote_moves_nobody(pre_vote: bool, log: tuple[int, int]) -> None:
     node = replica(1).unattached(epoch=5).log("1:4 4:6")
-    answer = node.receives(vote_request(epoch, by=STRANGER, log=log))
+    answer = node.receives(vote_request(6, by=STRANGER, log=log, pre_vote=pre_vote))
     assert error_of(answer) == ErrorCode.VOTER_NOT_FOUND
     assert not is_granted(answer)
     assert (node.epoch, node.raft.election.voted_key) == (5, None)
+    assert is_granted(node.receives(vote_request(6, by=STRANGER, log=(4, 10), pre_vote=pre_vote)))
 
 
-@pytest.mark.parametrize("setup", [each for each in ROLES if each not in ("leader", "follower")])
+def test_a_static_voter_of_a_newer_configuration_is_elected_with_the_vote_of_one_that_has_the_older_one() -> None:
+    """Their logs say nothing of who votes."""
+    node = replica(2).static_voters(1, 2, 3).unattached(epoch=5).log("1:4")
+    assert is_granted(node.receives(vote_request(6, by=4, log=(1, 4), pre_vote=True)))
+    assert is_granted(node.receives(vote_request(6, by=4, log=(1, 4))))
+
+
+def test_one_that_was_long_away_is_taken_along_by_the_pre_vote_of_a_voter_that_it_does_not_know() -> None:
+    """All that it knew may be gone, so that nobody else would ever tell it of the epoch."""
+    node = replica(3).voters(1, 2, 3).unattached(epoch=5)
+    assert is_granted(node.receives(vote_request(7, by=4, log=(6, 10), pre_vote=True)))
+    assert node.epoch == 7
+
+
+@pytest.mark.parametrize("request_", MOVING)
+def test_an_observer_is_moved_by_no_stranger(request_: str) -> None:
+    """In an epoch ahead of the quorum's it would find no leader, and could not have one elected."""
+    node = replica(9).unattached(epoch=5)
+    node.receives(REQUESTS[request_](6, STRANGER))
+    assert (node.role, node.epoch) == ("unattached", 5)
+    node.receives(REQUESTS[request_](6, 2))
+    assert node.epoch == 6
+
+
+@pytest.mark.parametrize("setup", [each for each in ROLES if each not in ("leader", "follower", "observer")])
 @pytest.mark.parametrize("second", MOVING)
 @pytest.mark.parametrize("first", MOVING)
 def test_strangers_move_a_replica_once_in_an_election_timeout(setup: str, first: str, second: str) -> None:
@@ -191,7 +203,7 @@ def test_strangers_move_a_replica_once_in_an_election_timeout(setup: str, first:
 
 @pytest.mark.parametrize("second", MOVING)
 def test_and_again_in_the_next(second: str) -> None:
-    node = replica(9).unattached(epoch=5)
+    node = replica(1).unattached(epoch=5)
     node.receives(REQUESTS["vote"](6, STRANGER))
     node.elapse(node.config.election_timeout_us // 1000)
     node.receives(REQUESTS[second](7, STRANGER))
@@ -210,6 +222,38 @@ def test_a_vote_for_a_stranger_puts_no_election_off() -> None:
         if not waits:
             node.elapse(node.config.election_timeout_us // 1000 + 1)
             assert node.role == "prospective"
+
+
+@pytest.mark.parametrize("epoch", [5, 6])
+def test_what_a_stranger_says_of_its_lead_puts_no_election_off(epoch: int) -> None:
+    """It was only said. Whoever leads in truth is heard at once."""
+    node = replica(1).unattached(epoch=5)
+    node.elapse(node.config.election_timeout_us // 1000 - 1)
+    deadline_us = node.raft._core.role.election_deadline_us
+    for endpoints in range(1, 4):
+        node.receives(begin_request(epoch, by=STRANGER, endpoints=(endpoint(STRANGER),) * endpoints))
+        node.receives(end_request(epoch, by=STRANGER))
+    assert node.role == "follower"
+    node.elapse((deadline_us - node.now_us) // 1000 + 1)
+    assert node.role == "prospective"
+
+
+def test_a_voter_that_leads_takes_the_place_of_a_stranger_that_said_so() -> None:
+    """Else the voter would be told that there is another leader of its epoch, and stop."""
+    node = replica(1).unattached(epoch=5, voted=2)
+    node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
+    assert node.raft.election.leader_id == STRANGER
+    assert error_of(node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))) == ErrorCode.NONE
+    assert (node.role, node.raft.election.leader_id) == ("follower", 2)
+    assert error_of(node.receives(begin_request(5, by=3, endpoints=(endpoint(3),)))) == ErrorCode.INVALID_REQUEST
+
+
+def test_but_not_of_one_that_is_heard() -> None:
+    node = replica(1).unattached(epoch=5)
+    node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
+    node.hears_leader()
+    node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))
+    assert node.raft.election.leader_id == STRANGER
 
 
 def test_where_elections_have_led_everybody_follows() -> None:

@@ -63,8 +63,8 @@ class OpenOptions(QuorumOptions, total=False):
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
     create: bool | str | None
     """An empty or missing directory may be formatted; True. With False it is refused, which is right wherever the
-    directory has been formatted once: where its volume was not mounted, a voter that knows nothing of its votes and
-    records any more would take its own place."""
+    directory has been formatted once: where its volume was not mounted, an empty voter, which has forgotten its votes
+    and records, would come back in its name."""
     log: Literal["user", "metadata"] | None
     """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records (default of
     a `controller`)."""

@@ -214,6 +214,7 @@ def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, t
     stage = Stage(root, tracer_pid)
     try:
         shared = {"voters": voters, "cluster_id": str(Uuid(uuid.uuid4().bytes)), "kernels": kernels}
+        shared["create"] = "true"  # whatever the file says of a directory of its own
         if config_file is not None:
             shared["config_file"] = config_file
         for node_id in range(1, NODES + 1):

@@ -2,18 +2,20 @@
 
 Whoever takes over an epoch persists it, and epochs never fall: the last one, taken over once, would end the quorum for
 good. So an epoch that leaps is believed of a voter only, and never if it leads to where no quorum gets by elections.
-A replica that is no voter here may be one all the same, by a record that has not come yet (KIP-853). Then its log is
-ahead of this one: whoever has this log has its voter set, too. Where no leader leads or is heard, its requests count as
-long as they do not leap, and move this replica once in an election timeout, which leaves the voters that are known
-their time to elect one of them; its pre-votes move nobody, as they need not (KIP-996). Responses come from a replica
-that was asked. Kafka believes every epoch of everybody.
+A replica that is no voter here, a stranger, may be one all the same: by a record that has not come yet (KIP-853), or by
+a newer configuration of static voters. What it says counts with a voter that neither leads nor hears a leader, as long
+as it does not leap, once in an election timeout: that leaves the voters that are known here their time to elect one of
+them. A Vote of a stranger that would not get this replica's vote moves nobody. Observers are moved by no stranger: the
+voters that may need one's vote are known to it. Responses come from a replica that was asked.
+
+Who speaks in a voter's name is taken for that voter. Kafka believes every epoch of everybody.
 """
 
 from typing import Final
 
 from fastquorum.raft.core import EPOCH_MAX, Core
 from fastquorum.raft.effects import Notice
-from fastquorum.types import Epoch, NodeId, ReplicaKey
+from fastquorum.types import NO_NODE, Epoch, NodeId, ReplicaKey
 
 LEAP_MAX: Final = 100
 """Epochs: more elections than a voter that is not known here yet can be ahead by."""
@@ -22,24 +24,24 @@ LEAP_EPOCH_MAX: Final = EPOCH_MAX - 2**20
 one."""
 
 
-def believes_vote(core: Core, epoch: Epoch, candidate: ReplicaKey, *, is_ahead: bool, pre_vote: bool) -> bool:
-    """May a Vote request of this epoch, from a candidate whose log `is_ahead` of this one or not, be considered?
+def believes_vote(core: Core, epoch: Epoch, candidate: ReplicaKey, *, is_up_to_date: bool) -> bool:
+    """May a Vote or pre-vote of this epoch move this replica? `is_up_to_date`: the candidate's log is not behind.
 
-    A request that moves this replica to its epoch is to be asked about once: a stranger's is counted here.
+    Call it once for each request: if a stranger is believed, that uses up what strangers may do for an election
+    timeout.
     """
     if core.voters.is_voter(candidate):
         return _believes_voter(core, epoch, candidate.id)
-    if pre_vote:
-        return epoch <= core.epoch
-    return is_ahead and _believes_stranger(core, epoch)
+    return epoch <= core.epoch or (is_up_to_date and _believes_stranger(core, epoch))
 
 
 def believes_leader(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
-    """May a BeginQuorumEpoch or EndQuorumEpoch request of this epoch be considered? It has no directory id of the
-    leader's. As with `believes_vote`, it is to be asked about once."""
+    """May a BeginQuorumEpoch or EndQuorumEpoch of this epoch move this replica? It has no directory id of the leader's.
+    Call it once for each request, as `believes_vote`."""
     if core.voters.get(leader_id) is not None:
         return _believes_voter(core, epoch, leader_id)
-    return _believes_stranger(core, epoch)
+    is_leader_known = epoch == core.epoch and core.leader_id != NO_NODE
+    return epoch < core.epoch or is_leader_known or _believes_stranger(core, epoch)
 
 
 def believes_response(core: Core, epoch: Epoch, source: NodeId) -> bool:
@@ -48,14 +50,15 @@ def believes_response(core: Core, epoch: Epoch, source: NodeId) -> bool:
 
 
 def _believes_stranger(core: Core, epoch: Epoch) -> bool:
-    if epoch <= core.epoch:
-        return True
+    # An observer in an epoch ahead of the quorum's would find no leader, and can bring no election about.
+    if not core.is_voter:
+        return False
     # Who would give no pre-vote leads, or hears its leader (KIP-996): that leader is not disturbed.
     if not core.role.grants_pre_vote(core, is_up_to_date=True):
         return False
-    if epoch > core.epoch + LEAP_MAX or core.now_us < core.moved_by_strangers_until_us:
+    if epoch > core.epoch + LEAP_MAX or core.now_us < core.strangers_barred_until_us:
         return False
-    core.moved_by_strangers_until_us = core.now_us + core.config.election_timeout_us
+    core.strangers_barred_until_us = core.now_us + core.config.election_timeout_us
     return True
 
 

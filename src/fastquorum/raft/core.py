@@ -75,8 +75,8 @@ class Core:
         """The highest this replica ever knew in this life: what must never be truncated, whoever leads."""
         self.requests = InFlight(config.request_timeout_us, config.retry_backoff_us)
         self.attempt = 0
-        self.moved_by_strangers_until_us: Micros = 0
-        """Until then no replica but the voters that are known here moves this one to an epoch (`claims`)."""
+        self.strangers_barred_until_us: Micros = 0
+        """Until then no request of a replica that is no voter here moves this one (`claims`)."""
         self.is_link_spent = False
         """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
         rule 7), so that the lane needs another link."""

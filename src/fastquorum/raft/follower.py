@@ -109,10 +109,15 @@ class Follower(Role):
         """When the leader has been silent for the fetch timeout, or is to be replaced as it has resigned."""
         return self._fetch_deadline_us
 
+    def stand_by(self, at_us: Micros) -> None:
+        """Stand at this time at the latest, unless the leader is heard before."""
+        self._fetch_deadline_us = min(self._fetch_deadline_us, at_us)
+
     def leader_resigned(self, core: Core, backoff_us: Micros) -> None:
-        """EndQuorumEpoch: stand after this time, unless somebody else does before."""
+        """EndQuorumEpoch: stand after this time, unless somebody else does before. That it is said again puts nothing
+        off."""
         self._has_leader_resigned = True
-        self._fetch_deadline_us = core.now_us + backoff_us
+        self.stand_by(core.now_us + backoff_us)
 
     def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
         return (not self.has_fetched or self._gone_at_us >= 0) and is_up_to_date

@@ -123,7 +123,7 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
         if leader_id in (NO_NODE, core.key.id):
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         elif known:
-            to_follower(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
+            _follow_told(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
         else:
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         return True
@@ -132,10 +132,21 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
     known = endpoints or core.endpoints_of(leader_id)
     if not known or core.role.name in (RoleName.LEADER, RoleName.RESIGNED) or leader_id == core.key.id:
         return False
-    if core.leader_id == NO_NODE or len(known) > len(core.leader_endpoints):
-        to_follower(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
+    if core.leader_id != leader_id or len(known) > len(core.leader_endpoints):
+        _follow_told(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
         return True
     return False
+
+
+def _follow_told(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+    """Of one that is no voter here it was only said that it leads: elections that were coming up are not put off until
+    it is heard."""
+    role = core.role
+    stands_at_us = role.silent_at_us if isinstance(role, Follower) else role.election_deadline_us
+    to_follower(core, cause, epoch, leader_id, endpoints)
+    assert isinstance(core.role, Follower)
+    if core.voters.get(leader_id) is None and stands_at_us >= 0:
+        core.role.stand_by(stands_at_us)
 
 
 def notice_own_lead(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
@@ -146,12 +157,20 @@ def notice_own_lead(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tupl
 
 
 def contradicts(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
-    """Would this be a second leader of the epoch, or this replica in an epoch that it does not lead?"""
-    if epoch != core.epoch or leader_id == NO_NODE:
+    """Would this be a second leader of the epoch, or this replica in an epoch that it does not lead? A voter that leads
+    takes the place of one that is none here, and of which it was only said that it does."""
+    if epoch != core.epoch or leader_id in (NO_NODE, core.leader_id):
         return False
-    if core.leader_id != NO_NODE:
-        return leader_id != core.leader_id
-    return leader_id == core.key.id
+    if leader_id == core.key.id:
+        return True
+    return core.leader_id != NO_NODE and not (_is_hearsay(core) and core.voters.get(leader_id) is not None)
+
+
+def _is_hearsay(core: Core) -> bool:
+    """Is the leader of this epoch no voter here, and has never answered?"""
+    if core.leader_id == core.key.id or core.voters.get(core.leader_id) is not None:
+        return False
+    return not (isinstance(core.role, Follower) and core.role.has_fetched)
 
 
 def initial_role(core: Core, stored: ElectionState | None) -> None:

@@ -15,7 +15,7 @@ from fastquorum.raft.events import Token
 from fastquorum.raft.follower import Follower
 from fastquorum.raft.role import Voting
 from fastquorum.raft.transitions import Cause
-from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
+from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, ReplicaKey, Uuid
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import (
     BeginQuorumEpochRequest,
@@ -59,14 +59,13 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     error = _epoch_error(core, vote.replica_epoch, vote.replica_id)
     if error is not ErrorCode.NONE:
         return error, False
-    is_ahead = _log_of(vote) > _own_log(core)
-    if not claims.believes_vote(core, vote.replica_epoch, candidate, is_ahead=is_ahead, pre_vote=vote.pre_vote):
+    is_up_to_date = _is_up_to_date(core, vote)
+    if not claims.believes_vote(core, vote.replica_epoch, candidate, is_up_to_date=is_up_to_date):
         return NOT_CREDIBLE, False
     if vote.replica_epoch > core.epoch:
         moves.to_unattached(core, Cause.HIGHER_EPOCH, vote.replica_epoch, NO_NODE)
     if not _is_for_us(core, voter_id, vote.voter_directory_id):
         return ErrorCode.INVALID_VOTER_KEY, False
-    is_up_to_date = _is_up_to_date(core, vote)
     if vote.pre_vote:
         # A leader that can commit nothing would only be replaced by the next one: nobody is helped by elections then.
         may_help = not core.log.takes_nothing
@@ -78,17 +77,8 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
 
 
 def _is_up_to_date(core: Core, vote: _VoteAsked) -> bool:
-    return _log_of(vote) >= _own_log(core)
-
-
-def _log_of(vote: _VoteAsked) -> tuple[Epoch, Offset]:
-    """By which logs are compared: the last record's epoch first, since a longer log of an older epoch lacks what was
-    committed since (Raft section 5.4.1)."""
-    return vote.last_offset_epoch, vote.last_offset
-
-
-def _own_log(core: Core) -> tuple[Epoch, Offset]:
-    return core.log.last_epoch, core.log_end
+    """Epoch first: a longer log of an older epoch lacks what was committed since (Raft section 5.4.1)."""
+    return (vote.last_offset_epoch, vote.last_offset) >= (core.log.last_epoch, core.log_end)
 
 
 def _give_vote(core: Core, candidate: ReplicaKey) -> None:

@@ -1,5 +1,5 @@
 """Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to, and, where
-it pesters, for the vote of each epoch to come."""
+it pesters, of those that come next."""
 
 from collections.abc import Collection
 from functools import partial
@@ -46,22 +46,27 @@ class Stranger:
         self._pesters = prng.randrange(6) == 0
 
     def pester(self, voters: Collection["Process"], election_timeout_us: Micros) -> None:
-        """Maybe ask for the next epoch's vote all the time from now on, which must hinder no election (L1)."""
+        """Maybe ask for votes and claim to lead all the time from now on, which must hinder no election (L1)."""
         if not self._pesters:
             return
         for process in voters:
             if process.is_assembled:
-                epoch = process.replica.raft.epoch + 1
-                self._send(process, self._vote(epoch, pre_vote=False), 2)
+                epoch = process.replica.raft.epoch + self._prng.randrange(3)
+                choices: tuple[tuple[Message, int], ...] = (
+                    (self._vote(epoch, pre_vote=False), 2),
+                    (self._vote(epoch, pre_vote=True), 2),
+                    (self._begin(epoch), 1),
+                    (self._end(epoch), 1),
+                )
+                self._send(process, *self._prng.pick(choices))
         again = partial(self.pester, voters, election_timeout_us)
         self._world.scheduler.after(election_timeout_us // ASKS, again)
 
     def disturb(self, process: "Process") -> None:
         """Send one request that must move nobody."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
-        near, far = epoch + self._prng.between(50, 99), self._prng.between(epoch + LEAP, EPOCH_MAX)
+        far = self._prng.between(epoch + LEAP, EPOCH_MAX)
         choices: tuple[tuple[Epoch, Message, int], ...] = (
-            (near, self._vote(near, pre_vote=True), 2),
             (far, self._vote(far, pre_vote=self._prng.randrange(2) == 0), 2),
             (far, self._begin(far), 1),
             (far, self._end(far), 1),
@@ -89,7 +94,8 @@ class Stranger:
         self._asked.pop(number, None)
 
     def arrived(self, number: int, packet: Packet) -> None:
-        """S33: the answer is of an epoch that elections led to."""
+        """S33: the answer is of no epoch that is far from those that elections led to. A
+        follower that was told that this one leads is not answered."""
         node_id, epoch = self._asked.pop(number, (-1, -1))
         message = packet.message
         if isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse) and message.topics:

@@ -233,7 +233,7 @@ def needs_format(path: str, kernels: Kernels) -> bool:
 
 
 def not_formatted(path: str, how_to_format: str) -> DirectoryError:
-    """Where nothing may be made: if its volume was not mounted, a voter without its votes would take its place."""
+    """Where nothing may be made: if its volume was not mounted, an empty voter would come back in its name."""
     where = "if it was formatted before, find out where its files are, as whether a volume is mounted"
     return DirectoryError("the directory is not formatted", f"{where}; else {how_to_format}", path)
 

@@ -55,7 +55,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 
         if directories.needs_format(settings.path, kernels):
             if not settings.create:
-                raise directories.not_formatted(settings.path, "open it once without create=False to have it formatted")
+                raise directories.not_formatted(settings.path, "open it once with create=True")
             # Whatever refuses it refuses it now: no directory is left behind. Its only voter is to be reached where it
             # listens, so it must listen first.
             listen_first(directories.check_format(settings), settings.voters or VoterSet())

@@ -34,7 +34,7 @@ Safety, at every moment:
 - S31: a named producer that says its appends in order is never refused for good, unless it is fenced, and then always.
 - S32: no node says that another acts in its name or has lost records, that a voter's epoch cannot be, or that a
   request met a fault of its own.
-- S33: nobody who is no member moves a node to an epoch that elections did not lead to.
+- S33: nobody who is no member moves a node far from the epochs that elections lead to.
 - S34: what a directory says to be committed is, and a start forgets none of it.
 - F20: a leader whose disk does not come back from a sync leaves its lead in time.
 
