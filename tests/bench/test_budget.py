@@ -27,6 +27,7 @@ def budget() -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_commits_budget_has_every_nodes_processor_time_and_switches(budget: list[dict[str, Any]]) -> None:
     measured = [(each["api"], each["in_flight"]) for each in budget]
@@ -40,6 +41,7 @@ def test_a_commits_budget_has_every_nodes_processor_time_and_switches(budget: li
             assert sum(node["cpu_us"].values()) > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_commits_budget_counts_the_calls_that_an_interpreter_makes(budget: list[dict[str, Any]]) -> None:
     for each in budget:
@@ -49,6 +51,7 @@ def test_a_commits_budget_counts_the_calls_that_an_interpreter_makes(budget: lis
         assert 1 <= each["calls"]["c"] < 100
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_commits_budget_counts_system_calls_and_no_more_than_a_sync_a_commit(budget: list[dict[str, Any]]) -> None:
     if reason := strace_missing():

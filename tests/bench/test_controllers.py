@@ -131,6 +131,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     monkeypatch.setenv("PATH", "")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("name", ["creations", "isr", "death", "failover"])
 def test_without_java_ours_is_measured_alone_and_a_line_says_who_is_not(
@@ -173,6 +174,7 @@ def test_a_topic_that_is_refused_ends_the_slice(tmp_path: Path) -> None:
     at_ours(tmp_path, scenario)
 
 
+@pytest.mark.long
 def test_what_was_encoded_ahead_is_sent_in_its_turn_and_all_answers_are_checked(tmp_path: Path) -> None:
     async def scenario(connection: Connection, members: list[brokers.Broker]) -> None:
         work = Creations("topic", 3)
@@ -189,6 +191,7 @@ def test_what_was_encoded_ahead_is_sent_in_its_turn_and_all_answers_are_checked(
     at_ours(tmp_path, scenario)
 
 
+@pytest.mark.long
 def test_an_isr_change_of_a_stale_epoch_ends_the_slice(tmp_path: Path) -> None:
     async def scenario(connection: Connection, members: list[brokers.Broker]) -> None:
         changes = await isr_changes.leaders(connection, "topic", members, 1, 2)

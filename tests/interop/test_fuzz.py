@@ -40,6 +40,7 @@ CENSUS = 20_000
 LIVE = Live(LogKind.USER, epoch=5, leader=1, victim=2, quiet=3, ports={1: 10_001, 2: 10_002, 3: 10_003})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LogKind)
 def test_mutants_leave_the_quorum_as_it_was(kind: LogKind) -> None:
     counts = Counts()
@@ -80,6 +81,7 @@ def stand_still(pid: int) -> None:
         assert not deadline.is_over
 
 
+@pytest.mark.long
 def test_a_node_that_stands_still_is_a_hang_at_the_mutants_it_does_not_answer(run: Run) -> None:
     victim = run.live.victim
     stand_still(run.nodes.pid(victim))

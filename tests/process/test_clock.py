@@ -13,6 +13,7 @@ from tests.process.wall_clock import wall_clock
 DAY_S = 86_400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jump_s", [400 * DAY_S, -400 * DAY_S], ids=["forwards", "backwards"])
 def test_a_jump_of_the_wall_clock_under_load_causes_no_election(tmp_path: Path, jump_s: int) -> None:
     with wall_clock(tmp_path) as clock, cluster(tmp_path / "quorum") as quorum:

@@ -94,6 +94,7 @@ def wait_until(what: str, quorum: Cluster, wanted: dict[int, Uuid], *, of_observ
         time.sleep(LOOK_S)
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_all_at_once_they_are_who_they_are(quorum: Cluster) -> None:
     quorum.ready()
     assert set(directories(described(quorum).current_voters).values()) == {ZERO_UUID}

@@ -5,6 +5,8 @@ Every byte that was only in the page cache is lost (`disks.py`).
 
 from pathlib import Path
 
+import pytest
+
 from tests.process.cluster import Cluster
 from tests.process.disks import powered
 from tests.process.history import History
@@ -14,6 +16,7 @@ from tests.process.processes import WAIT_S
 LOSSES = 3
 
 
+@pytest.mark.long
 def test_a_power_loss_of_all_three_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     history = History()
     with powered(tmp_path) as disk:

@@ -3,6 +3,8 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from fastquorum import log
 from tests.process.cluster import cluster
 from tests.process.history import History
@@ -35,6 +37,7 @@ def test_a_node_that_finds_nobody_stops_in_time_too(tmp_path: Path) -> None:
         assert quorum.nodes[1].stop(STOP_S) == 0
 
 
+@pytest.mark.long
 def test_a_rolling_restart_under_load_loses_nothing(tmp_path: Path) -> None:
     with cluster(tmp_path, links=True) as quorum:
         history = History()

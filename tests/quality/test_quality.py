@@ -31,10 +31,12 @@ def test_everything_is_formatted_by_ruff() -> None:
     run("-m", "ruff", "format", "--no-cache", "--check", "--diff", "src", "tests", "bench")
 
 
+@pytest.mark.long
 def test_mypy_strict_finds_nothing_in_the_sources() -> None:
     run("-m", "mypy", "--strict")
 
 
+@pytest.mark.long
 def test_the_stubs_tell_what_the_native_modules_offer() -> None:
     # Without PYTHONPATH: the modules that are looked at are the installed ones, the sources have none. What Cython adds
     # to every module, and offers to C only, is in no stub.

@@ -108,6 +108,7 @@ def test_a_path_at_which_there_is_nothing_is_one_line_before_spark_starts(
     assert told.err.startswith(f"fastquorum spark {words[0]}: {said.format(tmp_path)}")
 
 
+@pytest.mark.long
 def test_a_spark_that_does_not_start_is_one_line_at_the_end() -> None:
     done = fastquorum("spark", "timeline", CLUSTER, "--master", "local[nonsense]")
     assert done.returncode == 2

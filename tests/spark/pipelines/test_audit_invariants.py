@@ -548,6 +548,7 @@ def test_a_record_of_a_real_log_that_cannot_be_read(tmp_path: Path, offset: int,
     assert {each["kind"] for each in others} <= {"unchecked"}  # the snapshots behind it
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3835), st.integers(61, 400), st.sampled_from([1 << bit for bit in range(8)]))
 def test_whatever_a_node_cannot_replay_is_found(offset: int, at: int, bits: int) -> None:
@@ -702,6 +703,7 @@ def test_the_report_has_what_programs_ask_for() -> None:
 # --- against the slow model -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(broken_logs())
 def test_whatever_a_log_does_what_is_found_is_what_the_slow_model_finds(steps: list[Any]) -> None:

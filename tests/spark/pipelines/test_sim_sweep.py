@@ -12,6 +12,7 @@ from tests.sim.campaign import MUTANTS
 from tests.sim.mutants import Patches
 
 
+@pytest.mark.long
 def test_rows_are_the_reports_of_the_simulator() -> None:
     rows = simulated(range(3, 5))
     assert rows.schema == SCHEMA
@@ -61,6 +62,7 @@ def test_unshrunk_it_is_only_told() -> None:
     assert (row["ok"], row["invariant"], row["shrunk_repro"]) == (False, "S3", None)
 
 
+@pytest.mark.long
 def test_clusters_are_simulated_too() -> None:
     rows = simulated((1,), controller=True)
     assert rows["brokers"][0].as_py() > 1

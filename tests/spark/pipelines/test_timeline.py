@@ -484,6 +484,7 @@ def test_without_a_good_snapshot_nothing_is_known_of_what_was_before() -> None:
 # --- against the slow model -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(logs())
 def test_whatever_happens_the_sums_are_those_of_the_slow_model(steps: list[Step]) -> None:
@@ -505,6 +506,7 @@ def test_whatever_happens_the_sums_are_those_of_the_slow_model(steps: list[Step]
         assert row["led"] == sum(each["leader"] == broker_id for each in walked.world.partitions.values())
 
 
+@pytest.mark.long
 @settings(max_examples=120, deadline=None)
 @given(logs(), st.data())
 def test_a_log_in_two_with_an_image_between_sums_up_to_the_same(steps: list[Step], data: st.DataObject) -> None:

@@ -39,6 +39,7 @@ from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(world=worlds())
 def test_whatever_is_wrong_with_a_minority_is_named_and_every_pipeline_ends_where_the_rest_does(world: World) -> None:

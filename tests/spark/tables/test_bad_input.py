@@ -129,6 +129,7 @@ def small_log(directory: Path) -> tuple[Path, list[int]]:
     return segments(root)[0], [len(b"".join(batches[: at + 1])) for at in range(len(batches))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "counts"),
     [("records", [1, 2, 3]), ("batches", [1, 2, 3]), ("isr_history", [0, 1, 2])],

@@ -158,6 +158,7 @@ def _sorted(lists: list[int] | None) -> list[int] | None:
     return None if lists is None else sorted(lists)
 
 
+@pytest.mark.long
 @given(steps=logs(), size=st.sampled_from([1, 3, 1000]), is_batched=st.booleans())
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_log_is_told_as_a_slow_walk_tells_it_however_many_parts_it_is_read_in(
