@@ -18,7 +18,6 @@ from fastquorum.cli.node_signals import StopSignals
 from fastquorum.cli.output import print_table
 from fastquorum.cli.stdin_end import when_stdin_ends
 from fastquorum.errors import FastQuorumError, UsageError
-from fastquorum.node.io.directory import needs_format, not_formatted
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sources import read_settings
@@ -226,17 +225,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
     given = ("listen", "advertise", "kernels", "controller", "metrics", "otel")
     settings = read_settings(
-        {"path": arguments.data, **{name: getattr(arguments, name) for name in given}},
+        # Never made here, as Kafka has it.
+        {"path": arguments.data, "create": False, **{name: getattr(arguments, name) for name in given}},
         arguments.config,
         on_ignored=log.ignored,
     )
     if settings.path is None:
         raise UsageError("--data is missing", "or name the directory in --config FILE, as log.dirs")
     # Said in our words if they are missing.
-    kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
-    # Never made here, as Kafka has it.
-    if needs_format(settings.path, kernels):
-        raise not_formatted(settings.path, "format it, once: `fastquorum format`")
+    load_kernels("pure" if settings.kernels == "pure" else "native")
     watcher = _Watcher(log)
     logging.getLogger("fastquorum").addHandler(_Lines(watcher.logged))
     signals = StopSignals(watcher.over)

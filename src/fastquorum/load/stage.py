@@ -213,8 +213,8 @@ def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, t
     voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in enumerate(ports, 1))
     stage = Stage(root, tracer_pid)
     try:
-        shared = {"voters": voters, "cluster_id": str(Uuid(uuid.uuid4().bytes)), "kernels": kernels}
-        shared["create"] = "true"  # whatever the file says of a directory of its own
+        # They are made, whatever the file says of a directory of its own.
+        shared = {"voters": voters, "cluster_id": str(Uuid(uuid.uuid4().bytes)), "kernels": kernels, "create": "true"}
         if config_file is not None:
             shared["config_file"] = config_file
         for node_id in range(1, NODES + 1):

@@ -36,12 +36,12 @@ def believes_vote(core: Core, epoch: Epoch, candidate: ReplicaKey, *, is_up_to_d
 
 
 def believes_leader(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
-    """May a BeginQuorumEpoch or EndQuorumEpoch of this epoch move this replica? It has no directory id of the leader's.
-    Call it once for each request, as `believes_vote`."""
+    """May a BeginQuorumEpoch or EndQuorumEpoch of this epoch, which is not over here, move this replica? It has no
+    directory id of the leader's. Call it once for each request, as `believes_vote`."""
     if core.voters.get(leader_id) is not None:
         return _believes_voter(core, epoch, leader_id)
     is_leader_known = epoch == core.epoch and core.leader_id != NO_NODE
-    return epoch < core.epoch or is_leader_known or _believes_stranger(core, epoch)
+    return is_leader_known or _believes_stranger(core, epoch)
 
 
 def believes_response(core: Core, epoch: Epoch, source: NodeId) -> bool:

@@ -139,8 +139,8 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
 
 
 def _follow_told(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
-    """Of one that is no voter here it was only said that it leads: elections that were coming up are not put off until
-    it is heard."""
+    """Follow a leader that was told of. If it is no voter here, elections that were coming up are not put off before it
+    is heard."""
     role = core.role
     stands_at_us = role.silent_at_us if isinstance(role, Follower) else role.election_deadline_us
     to_follower(core, cause, epoch, leader_id, endpoints)

@@ -41,7 +41,7 @@ class Stranger:
         self.is_running = self.is_powered = True
         self._world = world
         self._prng = prng
-        self._unsent: dict[int, tuple[Message, int]] = {}
+        self._unsent: dict[int, Message] = {}
         self._asked: dict[int, tuple[NodeId, Epoch]] = {}
         self._pesters = prng.randrange(6) == 0
 
@@ -52,13 +52,13 @@ class Stranger:
         for process in voters:
             if process.is_assembled:
                 epoch = process.replica.raft.epoch + self._prng.randrange(3)
-                choices: tuple[tuple[Message, int], ...] = (
-                    (self._vote(epoch, pre_vote=False), 2),
-                    (self._vote(epoch, pre_vote=True), 2),
-                    (self._begin(epoch), 1),
-                    (self._end(epoch), 1),
+                choices: tuple[Message, ...] = (
+                    self._vote(epoch, pre_vote=False),
+                    self._vote(epoch, pre_vote=True),
+                    self._begin(epoch),
+                    self._end(epoch),
                 )
-                self._send(process, *self._prng.pick(choices))
+                self._send(process, self._prng.pick(choices))
         again = partial(self.pester, voters, election_timeout_us)
         self._world.scheduler.after(election_timeout_us // ASKS, again)
 
@@ -66,25 +66,25 @@ class Stranger:
         """Send one request that must move nobody."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
         far = self._prng.between(epoch + LEAP, EPOCH_MAX)
-        choices: tuple[tuple[Epoch, Message, int], ...] = (
-            (far, self._vote(far, pre_vote=self._prng.randrange(2) == 0), 2),
-            (far, self._begin(far), 1),
-            (far, self._end(far), 1),
+        choices: tuple[Message, ...] = (
+            self._vote(far, pre_vote=self._prng.randrange(2) == 0),
+            self._begin(far),
+            self._end(far),
         )
-        asked, message, version = self._prng.pick(choices)
-        number = self._send(process, message, version)
-        self._asked[number] = process.node_id, asked
+        number = self._send(process, self._prng.pick(choices))
+        self._asked[number] = process.node_id, far
 
-    def _send(self, process: "Process", message: Message, version: int) -> int:
+    def _send(self, process: "Process", message: Message) -> int:
         """The number of the connection for it."""
         number = self._world.network.connect(self, endpoint_of(process.node_id))
-        self._unsent[number] = message, version
+        self._unsent[number] = message
         return number
 
     # --- network.Host -------------------------------------------------------------------------------------------------
 
     def connected(self, number: int) -> None:
-        message, version = self._unsent.pop(number)
+        message = self._unsent.pop(number)
+        version = type(message).__wire__.versions.last
         frame = encode_request(request_header(message, version, number, "stranger"), message)
         packet = Packet(frame, (type(message).__wire__.api_key, version), message)
         self._world.network.send(self, number, packet)
@@ -94,8 +94,8 @@ class Stranger:
         self._asked.pop(number, None)
 
     def arrived(self, number: int, packet: Packet) -> None:
-        """S33: the answer is of no epoch that is far from those that elections led to. A
-        follower that was told that this one leads is not answered."""
+        """S33: the answer is of no epoch that is far from those that elections led to. A follower that was told that
+        this one leads is not answered."""
         node_id, epoch = self._asked.pop(number, (-1, -1))
         message = packet.message
         if isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse) and message.topics:

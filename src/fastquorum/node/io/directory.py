@@ -232,12 +232,6 @@ def needs_format(path: str, kernels: Kernels) -> bool:
     return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
 
 
-def not_formatted(path: str, how_to_format: str) -> DirectoryError:
-    """Where nothing may be made: if its volume was not mounted, an empty voter would come back in its name."""
-    where = "if it was formatted before, find out where its files are, as whether a volume is mounted"
-    return DirectoryError("the directory is not formatted", f"{where}; else {how_to_format}", path)
-
-
 def present_identity(path: str, kernels: Kernels) -> Identity | None:
     """What the directory was formatted as; None: it is missing, or not formatted. Changes nothing. DirectoryError."""
     return None if needs_format(path, kernels) else read_identity(RealDisk.open_directory(path, kernels))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fastquorum.addresses import AddressError, check_reachable
 from fastquorum.controller.state import ControllerSettings
-from fastquorum.errors import ConfigError
+from fastquorum.errors import ConfigError, DirectoryError
 from fastquorum.kernels import load
 from fastquorum.node.assembly import Member
 from fastquorum.node.io import directory as directories
@@ -55,7 +55,13 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 
         if directories.needs_format(settings.path, kernels):
             if not settings.create:
-                raise directories.not_formatted(settings.path, "open it once with create=True")
+                # If its volume is not mounted, an empty voter would come back in its name.
+                raise DirectoryError(
+                    "the directory is not formatted",
+                    "if it was formatted before, find out where its files are, as whether a volume is mounted; "
+                    "else format it, once: `fastquorum format`, or create=True in a program",
+                    settings.path,
+                )
             # Whatever refuses it refuses it now: no directory is left behind. Its only voter is to be reached where it
             # listens, so it must listen first.
             listen_first(directories.check_format(settings), settings.voters or VoterSet())
