@@ -12,7 +12,6 @@ from fastquorum.raft import claims, follower, moves, requests
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader, voters_among
 from fastquorum.raft.prospective import Prospective
 from fastquorum.raft.resigned import Resigned
@@ -86,10 +85,10 @@ def _k10(patcher: Patcher) -> None:
 
 
 def _k11(patcher: Patcher) -> None:
-    def check_nothing(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
-        pass
+    def check_nothing(core: Core, leader_id: NodeId, wish: str, offset: Offset) -> bool:
+        return True
 
-    patcher.setattr(follower, "check_truncation", check_nothing)
+    patcher.setattr(follower, "keeps_committed", check_nothing)
 
 
 def _k14(patcher: Patcher) -> None:
@@ -150,8 +149,16 @@ def _leaves_time_to_all(patcher: Patcher) -> None:
     patcher.setattr(requests, "_give_vote", leave_time)
 
 
-def _waits_for_leads_of_strangers(patcher: Patcher) -> None:
-    patcher.setattr(Follower, "stand_by", lambda follower, at_us: None)
+def _disturbs_at_start(patcher: Patcher) -> None:
+    patcher.setattr(claims, "leave_time", lambda core: None)
+
+
+def _disturbs_the_lost(patcher: Patcher) -> None:
+    patcher.setattr(claims, "heard_leader", lambda core, leader_id, at_us: None)
+
+
+def _believes_their_leads(patcher: Patcher) -> None:
+    patcher.setattr(claims, "_does_majority_answer", lambda core: False)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -178,6 +185,8 @@ MUTANTS: dict[str, Mutant] = {
     # KAFKA-16164, KAFKA-17641
     "K32": Mutant("no pre-vote", _k32),
     "moved-by-strangers": Mutant("strangers move a replica as often as they like", _moved_again_and_again),
-    "waits-for-their-leads": Mutant("whoever says that it leads is waited for", _waits_for_leads_of_strangers),
+    "disturbs-at-start": Mutant("strangers move whoever has just started", _disturbs_at_start),
+    "disturbs-the-lost": Mutant("strangers move whoever has lost its connection", _disturbs_the_lost),
+    "believes-their-leads": Mutant("whoever says that it leads is followed", _believes_their_leads),
     "waits-for-strangers": Mutant("a vote leaves whoever got it the time to be elected", _leaves_time_to_all),
 }

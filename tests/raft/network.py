@@ -17,7 +17,7 @@ from fastquorum.wire.quorum import VoteRequest
 
 from .promises import Promises
 from .scenario import EPOCH_MS, START_US, Replica, replica
-from .wire_messages import begin_request, end_request, endpoint, fetch_request, key, vote_request
+from .wire_messages import begin_request, end_request, endpoint, fetch_request, fetch_response, key, vote_request
 
 DELAY_US = 2 * MS
 FETCH_EVERY_US = 100 * MS
@@ -82,7 +82,7 @@ class Network:
 
     def pester(self, interval_us: Micros) -> None:
         """From now on a stranger asks every replica for its vote, or says that it leads or led, in this epoch or the
-        next, again and again."""
+        next, again and again; and answers whoever follows it."""
         self._said += 1
         for node_id, node in self.nodes.items():
             if node_id not in self.down:
@@ -233,6 +233,11 @@ class Network:
         if not isinstance(terms, FollowerTerms):
             return
         leader_id = terms.leader_id
+        if leader_id >= STRANGER:
+            self._step(
+                node_id, ev.FetchResponseReceived(leader_id, -1, fetch_response(node.epoch, leader=leader_id), None)
+            )
+            return
         if not (self._passes(node_id, leader_id) and self._passes(leader_id, node_id)):
             if node.lane.fetch_sent_us < 0:
                 node.lane.fetch_sent_us = self.now_us

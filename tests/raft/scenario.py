@@ -200,6 +200,13 @@ class Replica:
         )
         self.step(ev.Started())
 
+    def long_alone(self) -> Self:
+        """As if it had heard nobody for long: strangers may move it."""
+        core = self.raft._core
+        core.strangers_barred_until_us = 0
+        core.answered_us = {}
+        return self
+
     def restarts(self) -> Self:
         """A crash: what is in memory is gone, what is durable stays."""
         self.lane = FakeLane()

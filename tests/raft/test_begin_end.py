@@ -69,7 +69,7 @@ def test_more_endpoints_of_the_same_leader_make_a_new_follower_and_as_many_do_no
 
 
 def test_a_leader_without_known_address_is_remembered_but_cannot_be_followed() -> None:
-    voter = replica(1).unattached(epoch=5)
+    voter = replica(1).unattached(epoch=5).long_alone()
     assert error_of(voter.receives(begin_request(6, by=42))) == ErrorCode.NONE
     assert (voter.role, voter.stored) == ("unattached", ElectionState(6, 42))
 

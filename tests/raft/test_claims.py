@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import ProtocolFatal, WireError
 from fastquorum.raft import effects as fx
-from fastquorum.raft.claims import LEAP_EPOCH_MAX, LEAP_MAX
+from fastquorum.raft import events as ev
+from fastquorum.raft.claims import ANSWER_TIMEOUTS, LEAP_EPOCH_MAX, LEAP_MAX
 from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import ZERO_UUID
 from fastquorum.wire import ErrorCode, Message, decode_request, encode_request, request_header
+from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 from .scenario import Replica, replica
@@ -43,6 +45,13 @@ ROLES: dict[str, Callable[[], Replica]] = {
     "observer": lambda: replica(9).unattached(epoch=5),
     "static voter": lambda: replica(1).static_voters(1, 2, 3).unattached(epoch=5),
 }
+
+
+def _wants_snapshot(epoch: int, leader: int, offset: int, of_epoch: int) -> FetchResponse:
+    response = fetch_response(epoch, leader=leader)
+    wanted = response.responses[0].partitions[0].snapshot_id
+    wanted.end_offset, wanted.epoch = offset, of_epoch
+    return response
 
 
 def _update(epoch: int, by: int) -> Message:
@@ -127,7 +136,7 @@ def test_a_voter_is_believed_however_long_it_was_away(setup: str, request_: str,
 @pytest.mark.parametrize("epoch", [6, 5 + LEAP_MAX])
 def test_a_voter_that_is_not_known_here_yet_counts_as_long_as_it_does_not_leap(request_: str, epoch: int) -> None:
     """Its record may be on its way (KIP-853)."""
-    node = replica(1).unattached(epoch=5)
+    node = replica(1).unattached(epoch=5).long_alone()
     node.receives(REQUESTS[request_](epoch, STRANGER))
     assert node.epoch == epoch
 
@@ -144,7 +153,7 @@ def test_whoever_leads_or_hears_its_leader_is_moved_by_no_stranger(setup: str, r
     assert not node.ordered(fx.PersistElection)
 
 
-@pytest.mark.parametrize("request_", MOVING)
+@pytest.mark.parametrize("request_", ["vote", "pre-vote"])
 def test_one_that_hears_its_leader_no_more_is_moved_again(request_: str) -> None:
     node = replica(1).follower(epoch=5, of=3).hears_leader()
     node.elapse(node.config.fetch_timeout_us // 1000 + 1)
@@ -153,10 +162,114 @@ def test_one_that_hears_its_leader_no_more_is_moved_again(request_: str) -> None
     assert node.epoch == 6
 
 
+@pytest.mark.parametrize("request_", MOVING)
+@pytest.mark.parametrize("setup", ["unattached", "follower"])
+def test_one_that_has_just_started_finds_out_who_leads_before_a_stranger_moves_it(setup: str, request_: str) -> None:
+    """The leader of the others may be well, and would be deposed by the epoch."""
+    node = {"unattached": replica(1).unattached(epoch=5), "follower": replica(1).follower(epoch=5, of=3)}[setup]
+    for _ in range(9):
+        node.elapse(node.config.election_timeout_us // 10_000)
+        node.receives(REQUESTS[request_](6, STRANGER))
+        assert node.epoch == 5
+
+
+def test_a_leader_that_is_taken_for_gone_is_not_deposed_by_a_stranger_either() -> None:
+    """The connection to it may be what is lost."""
+    node = replica(1).follower(epoch=5, of=3).hears_leader()
+    node.elapse(1)
+    for _ in range(2):
+        node.step(ev.LeaderConnection(3, False))
+        node.elapse(60)
+    node.receives(REQUESTS["vote"](6, STRANGER))
+    assert node.epoch == 5
+
+
+def _says_it_leads(node: Replica, epoch: int = 6) -> int:
+    return error_of(node.receives(REQUESTS["begin"](epoch, STRANGER)))
+
+
+@pytest.mark.parametrize("setup", ["unattached", "prospective", "candidate", "static voter"])
+def test_a_stranger_is_not_believed_to_lead_while_a_majority_of_the_known_voters_answers(setup: str) -> None:
+    """They elect one of themselves, or follow the stranger and say so."""
+    node = ROLES[setup]().long_alone()
+    node.elapse_to_deadline()
+    epoch = node.epoch
+    asked = next(each for each in (2, 3) if each in node._last_requests)
+    node.answers(asked, fetch_response(epoch) if node.role == "unattached" else vote_response(epoch, granted=False))
+    assert _says_it_leads(node, epoch + 1) == ErrorCode.VOTER_NOT_FOUND
+    assert error_of(node.receives(REQUESTS["end"](epoch + 1, STRANGER))) == ErrorCode.VOTER_NOT_FOUND
+    assert (node.epoch, node.leader_id) == (epoch, -1)
+    node.now_us += ANSWER_TIMEOUTS * node.config.election_timeout_us
+    assert _says_it_leads(node, epoch + 1) == ErrorCode.NONE, "nobody else may be left to say it"
+
+
+def test_the_answers_of_a_minority_are_not_enough() -> None:
+    node = replica(1).voters(1, 2, 3, 4, 5).prospective(epoch=5).long_alone()
+    node.answers(2, vote_response(5, granted=False))
+    assert _says_it_leads(node) == ErrorCode.NONE
+    node = replica(1).voters(1, 2, 3, 4, 5).prospective(epoch=5).long_alone()
+    for each in (2, 3):
+        node.answers(each, vote_response(5, granted=False))
+    assert _says_it_leads(node) == ErrorCode.VOTER_NOT_FOUND
+
+
+def test_a_stranger_leads_if_a_voter_that_was_asked_says_so() -> None:
+    """Its record has not come yet, but another's has."""
+    node = replica(1).unattached(epoch=5)
+    node.elapse(10)
+    asked = next(each for each in (2, 3) if each in node._last_requests)
+    node.answers(asked, fetch_response(6, leader=STRANGER, error=6, at=endpoint(STRANGER)))
+    assert (node.role, node.epoch, node.leader_id) == ("follower", 6, STRANGER)
+
+
+def _follower_of_a_stranger(log: str = "1:10") -> Replica:
+    node = replica(1).unattached(epoch=5).log(log).long_alone()
+    assert _says_it_leads(node) == ErrorCode.NONE
+    node.forget()
+    return node
+
+
+ENDING: dict[str, FetchResponse] = {
+    "INVALID_REQUEST": fetch_response(6, leader=STRANGER, error=ErrorCode.INVALID_REQUEST),
+    "CLUSTER_AUTHORIZATION_FAILED": FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    "cut": fetch_response(6, leader=STRANGER, diverging=(1, 3)),
+    "begin anew": _wants_snapshot(6, STRANGER, 5, 1),
+}
+
+
+@pytest.mark.parametrize("answer", ENDING)
+def test_what_ends_a_voter_if_its_leader_says_it_does_not_if_a_stranger_does(answer: str) -> None:
+    node = _follower_of_a_stranger().committed(8)
+    node.lane_hands_up(ENDING[answer])
+    (notice,) = node.ordered(fx.Notice)
+    assert notice.event == "leader_not_believed"
+    assert "42" in notice.sentence
+    assert not node.ordered(fx.Halt)
+    assert not node.ordered(fx.TruncateLog)
+    assert not node.ordered(fx.InstallSnapshot)
+    assert node.raft.deadline_us >= 0, "it goes on"
+
+
+def test_an_observer_believes_the_leader_that_it_found() -> None:
+    """All the voters that it knew may have been replaced."""
+    node = replica(9).unattached(epoch=5)
+    node.answers(2, fetch_response(6, leader=STRANGER, error=6, at=endpoint(STRANGER)))
+    assert node.leader_id == STRANGER
+    node.lane_hands_up(ENDING["INVALID_REQUEST"])
+    assert node.ordered(fx.Halt)
+
+
+@pytest.mark.parametrize("epoch", [6 + LEAP_MAX, 7 + LEAP_MAX, LEAP_EPOCH_MAX])
+def test_a_stranger_that_is_followed_leaps_no_further_than_one_that_is_not(epoch: int) -> None:
+    node = _follower_of_a_stranger()
+    node.lane_hands_up(fetch_response(epoch, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert node.epoch == (epoch if epoch <= 6 + LEAP_MAX else 6)
+
+
 @pytest.mark.parametrize("log", [(0, 0), (1, 10), (3, 12), (4, 9)])
 @pytest.mark.parametrize("pre_vote", [False, True])
 def test_a_stranger_that_would_not_get_this_vote_moves_nobody(pre_vote: bool, log: tuple[int, int]) -> None:
-    node = replica(1).unattached(epoch=5).log("1:4 4:6")
+    node = replica(1).unattached(epoch=5).log("1:4 4:6").long_alone()
     answer = node.receives(vote_request(6, by=STRANGER, log=log, pre_vote=pre_vote))
     assert error_of(answer) == ErrorCode.VOTER_NOT_FOUND
     assert not is_granted(answer)
@@ -166,14 +279,14 @@ def test_a_stranger_that_would_not_get_this_vote_moves_nobody(pre_vote: bool, lo
 
 def test_a_static_voter_of_a_newer_configuration_is_elected_with_the_vote_of_one_that_has_the_older_one() -> None:
     """Their logs say nothing of who votes."""
-    node = replica(2).static_voters(1, 2, 3).unattached(epoch=5).log("1:4")
+    node = replica(2).static_voters(1, 2, 3).unattached(epoch=5).log("1:4").long_alone()
     assert is_granted(node.receives(vote_request(6, by=4, log=(1, 4), pre_vote=True)))
     assert is_granted(node.receives(vote_request(6, by=4, log=(1, 4))))
 
 
 def test_one_that_was_long_away_is_taken_along_by_the_pre_vote_of_a_voter_that_it_does_not_know() -> None:
     """All that it knew may be gone, so that nobody else would ever tell it of the epoch."""
-    node = replica(3).voters(1, 2, 3).unattached(epoch=5)
+    node = replica(3).voters(1, 2, 3).unattached(epoch=5).long_alone()
     assert is_granted(node.receives(vote_request(7, by=4, log=(6, 10), pre_vote=True)))
     assert node.epoch == 7
 
@@ -193,7 +306,7 @@ def test_an_observer_is_moved_by_no_stranger(request_: str) -> None:
 @pytest.mark.parametrize("first", MOVING)
 def test_strangers_move_a_replica_once_in_an_election_timeout(setup: str, first: str, second: str) -> None:
     """However many there are: else one request after the other would leave no voter its time to be elected."""
-    node = ROLES[setup]()
+    node = ROLES[setup]().long_alone()
     node.receives(REQUESTS[first](7, STRANGER))
     node.receives(REQUESTS[second](8, STRANGER + 1))
     assert node.epoch == 7
@@ -203,7 +316,7 @@ def test_strangers_move_a_replica_once_in_an_election_timeout(setup: str, first:
 
 @pytest.mark.parametrize("second", MOVING)
 def test_and_again_in_the_next(second: str) -> None:
-    node = replica(1).unattached(epoch=5)
+    node = replica(1).unattached(epoch=5).long_alone()
     node.receives(REQUESTS["vote"](6, STRANGER))
     node.elapse(node.config.election_timeout_us // 1000)
     node.receives(REQUESTS[second](7, STRANGER))
@@ -214,7 +327,7 @@ def test_a_vote_for_a_stranger_puts_no_election_off() -> None:
     """Where one after the other asked for it, nobody would ever stand. Who is voted for is given the time as ever, if
     it is known here."""
     for by, waits in ((STRANGER, False), (2, True)):
-        node = replica(1).unattached(epoch=5)
+        node = replica(1).unattached(epoch=5).long_alone()
         node.elapse(node.config.election_timeout_us // 1000 - 1)
         deadline_us = node.raft._core.role.election_deadline_us
         assert is_granted(node.receives(vote_request(6, by=by, log=(5, 1 << 40))))
@@ -224,23 +337,9 @@ def test_a_vote_for_a_stranger_puts_no_election_off() -> None:
             assert node.role == "prospective"
 
 
-@pytest.mark.parametrize("epoch", [5, 6])
-def test_what_a_stranger_says_of_its_lead_puts_no_election_off(epoch: int) -> None:
-    """It was only said. Whoever leads in truth is heard at once."""
-    node = replica(1).unattached(epoch=5)
-    node.elapse(node.config.election_timeout_us // 1000 - 1)
-    deadline_us = node.raft._core.role.election_deadline_us
-    for endpoints in range(1, 4):
-        node.receives(begin_request(epoch, by=STRANGER, endpoints=(endpoint(STRANGER),) * endpoints))
-        node.receives(end_request(epoch, by=STRANGER))
-    assert node.role == "follower"
-    node.elapse((deadline_us - node.now_us) // 1000 + 1)
-    assert node.role == "prospective"
-
-
 def test_a_voter_that_leads_takes_the_place_of_a_stranger_that_said_so() -> None:
     """Else the voter would be told that there is another leader of its epoch, and stop."""
-    node = replica(1).unattached(epoch=5, voted=2)
+    node = replica(1).unattached(epoch=5, voted=2).long_alone()
     node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
     assert node.raft.election.leader_id == STRANGER
     assert error_of(node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))) == ErrorCode.NONE
@@ -249,7 +348,7 @@ def test_a_voter_that_leads_takes_the_place_of_a_stranger_that_said_so() -> None
 
 
 def test_but_not_of_one_that_is_heard() -> None:
-    node = replica(1).unattached(epoch=5)
+    node = replica(1).unattached(epoch=5).long_alone()
     node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
     node.hears_leader()
     node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))
@@ -332,7 +431,7 @@ def test_a_snapshot_of_an_epoch_that_its_leader_has_not_seen_is_not_fetched(epoc
     ),
 )
 def test_whatever_strangers_send_costs_few_epochs(setup: str, requests: list[tuple[str, int, int]]) -> None:
-    node = ROLES[setup]()
+    node = ROLES[setup]().long_alone()
     for request_, epoch, by in requests:
         node.receives(REQUESTS[request_](epoch, by))
         assert 5 <= node.epoch <= 5 + LEAP_MAX, "no time passes"

@@ -108,6 +108,34 @@ def strangers_that_ask_and_claim_all_the_time_hinder_no_election() -> None:
         network.run_until_led(5 * network.nodes[1].config.election_timeout_us // MS)
 
 
+def strangers_disturb_no_leader_by_way_of_a_voter_that_restarts() -> None:
+    for seed in range(3):
+        network = Network(1, 2, 3, seed=seed)
+        leader = network.run_until_led()
+        network.run(500)
+        epoch = network.nodes[leader].epoch
+        network.pester(1 * MS)
+        other = next(node_id for node_id in network.nodes if node_id != leader)
+        network.kill(other)
+        network.run(100)
+        network.restart(other)
+        network.run(5_000)
+        assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
+
+
+def nor_of_one_whose_connection_to_the_leader_is_lost() -> None:
+    network = Network(1, 2, 3, seed=1)
+    leader = network.run_until_led()
+    network.run(500)
+    epoch = network.nodes[leader].epoch
+    network.pester(1 * MS)
+    network.refuse(next(node_id for node_id in network.nodes if node_id != leader), leader)
+    network.run(900)
+    network.heal()
+    network.run(5_000)
+    assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     "K1": a_restarted_voter_remembers_its_vote,
     "K2": a_restarted_voter_refuses_the_epochs_it_has_left,
@@ -121,7 +149,9 @@ SCENARIOS: dict[str, Callable[[], None]] = {
     "K31": a_leader_whose_followers_are_stuck_resigns,
     "K32": a_voter_that_was_cut_off_does_not_depose_the_leader,
     "moved-by-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
-    "waits-for-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
+    "disturbs-at-start": strangers_disturb_no_leader_by_way_of_a_voter_that_restarts,
+    "disturbs-the-lost": nor_of_one_whose_connection_to_the_leader_is_lost,
+    "believes-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
     "waits-for-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
 }
 

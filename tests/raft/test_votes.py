@@ -241,7 +241,7 @@ def test_a_pre_vote_may_name_records_of_the_current_epoch_and_a_vote_may_not() -
 
 
 def test_somebody_outside_the_voter_set_is_judged_like_anybody_else() -> None:
-    assert is_granted(replica(1).unattached(5).receives(vote_request(6, by=42)))
+    assert is_granted(replica(1).unattached(5).long_alone().receives(vote_request(6, by=42)))
 
 
 def test_answers_name_the_leader_and_where_it_listens() -> None:

@@ -1,7 +1,8 @@
 """What is made of the answers to raft's requests: the common part first, then each API's own.
 
 A top-level error never stops a replica but for CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the partition does: a
-peer that understood the request says that this replica breaks the protocol. Unlike Kafka's, an answer that changes
+peer that understood the request says that this replica breaks the protocol. Neither does if one says it that is
+followed and no voter here (`claims`). Unlike Kafka's, an answer that changes
 nothing is always followed by a backoff, so that two replicas cannot keep each other busy.
 """
 
@@ -53,6 +54,7 @@ def on_response(core: Core, event: ResponseReceived) -> None:
     waiting for it."""
     if not core.requests.answered(event.source, event.correlation_id):
         return
+    claims.answered(core, event.source)
     message, role = event.message, core.role
     if isinstance(message, UpdateRaftVoterResponse):
         _on_told(core, event.source, message)
@@ -86,9 +88,10 @@ def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:
     assert isinstance(event.message, FetchResponse)
     outcome = _outcome(event.message)
     if event.correlation_id >= 0:
-        waited = core.requests.answered(event.source, event.correlation_id)
-        if waited and _is_good(core, event.source, outcome):
-            core.requests.back_off(event.source, core.now_us)
+        if core.requests.answered(event.source, event.correlation_id):
+            claims.answered(core, event.source)
+            if _is_good(core, event.source, outcome):
+                core.requests.back_off(event.source, core.now_us)
         return
     role = core.role
     if not isinstance(role, Follower) or event.source != role.leader_id:
@@ -124,9 +127,11 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
     in."""
     if not outcome.is_whole:
         if outcome.error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise ProtocolFatal(
-                f"node {source} refuses this node (CLUSTER_AUTHORIZATION_FAILED): grant it ClusterAction there, "
-                "and restart"
+            _end(
+                core,
+                source,
+                "refuses this node (CLUSTER_AUTHORIZATION_FAILED)",
+                "grant it ClusterAction there, and restart",
             )
         if outcome.error == ErrorCode.UNSUPPORTED_VERSION:
             _pre_vote_unsupported(core)
@@ -139,14 +144,24 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
         if core.role is not asked_as:
             return False
         if outcome.error == ErrorCode.INVALID_REQUEST:
-            raise ProtocolFatal(
-                f"node {source} says in epoch {core.epoch} that this node breaks the protocol (INVALID_REQUEST): one "
-                "of the two is at fault; compare their versions and their logs"
+            _end(
+                core,
+                source,
+                f"says in epoch {core.epoch} that this node breaks the protocol (INVALID_REQUEST)",
+                "one of the two is at fault; compare their versions and their logs",
             )
         if outcome.error == ErrorCode.NONE and not moves.contradicts(core, outcome.epoch, outcome.leader_id):
             return True
     core.requests.back_off(source, core.now_us)
     return False
+
+
+def _end(core: Core, source: NodeId, what: str, advice: str) -> None:
+    """What a voter says ends this node. ProtocolFatal."""
+    if claims.is_stranger(core, source):
+        claims.notice_stranger(core, source, what)
+    else:
+        raise ProtocolFatal(f"node {source} {what}: {advice}")
 
 
 def _pre_vote_unsupported(core: Core) -> None:

@@ -77,6 +77,8 @@ class Core:
         self.attempt = 0
         self.strangers_barred_until_us: Micros = 0
         """Until then no request of a replica that is no voter here moves this one (`claims`)."""
+        self.answered_us: dict[NodeId, Micros] = {}
+        """When each voter last answered this replica (`claims`)."""
         self.is_link_spent = False
         """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
         rule 7), so that the lane needs another link."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
-from fastquorum.raft import doubles, messages
+from fastquorum.raft import claims, doubles, messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import (
     AppendSpan,
@@ -103,6 +103,7 @@ class Follower(Role):
         self._has_leader_resigned = False
         self._contact_us = at_us
         self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
+        claims.heard_leader(core, self.leader_id, at_us)
 
     @property
     def silent_at_us(self) -> Micros:
@@ -299,8 +300,8 @@ class Follower(Role):
         if epoch > 0:
             own_epoch, own_end = core.log.end_offset_for(epoch)
             keep = min(own_end, end_offset) if own_epoch == epoch else max(own_end, 0)
-        check_truncation(core, self.leader_id, min(keep, end_offset))
-        if keep >= core.log_end:
+        wish = "to agree with it the log would have to be cut at offset"
+        if not keeps_committed(core, self.leader_id, wish, min(keep, end_offset)) or keep >= core.log_end:
             self.fetch_later(core)
             return
         core.close_lane()
@@ -320,15 +321,9 @@ class Follower(Role):
 
     def _begin_snapshot(self, core: Core, snapshot: OffsetAndEpoch) -> None:
         """The leader has no log from here on. Until the snapshot is installed the lane is closed (KIP-630)."""
-        committed = known_committed(core)
-        if snapshot.offset < committed:
-            raise ProtocolFatal(
-                f"leader {self.leader_id} of epoch {core.epoch} wants the log to begin anew at {snapshot.offset}, "
-                f"but everything below {committed} is committed: keep this directory, and find out which "
-                "replica lost its disk"
-            )
-        if snapshot.epoch > core.epoch:
-            self.fetch_later(core)  # the log would go on in an epoch that its leader has not seen
+        keeps = keeps_committed(core, self.leader_id, "it wants the log to begin anew at offset", snapshot.offset)
+        if not keeps or snapshot.epoch > core.epoch:
+            self.fetch_later(core)  # of a higher epoch: the log would go on in one that its leader has not seen
             return
         core.close_lane()
         self._snapshot = _Copy(snapshot)
@@ -394,15 +389,23 @@ class Follower(Role):
         )
 
 
-def check_truncation(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
-    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks."""
+def keeps_committed(core: Core, leader_id: NodeId, wish: str, offset: Offset) -> bool:
+    """Is nothing committed from `offset` on, where the leader wishes the log to end?
+
+    What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks. Raises ProtocolFatal; False
+    if a stranger wishes it, which is told.
+    """
     committed = known_committed(core)
-    if end_offset < committed:
-        raise ProtocolFatal(
-            f"to agree with leader {leader_id} of epoch {core.epoch}, the log would have to be cut at offset "
-            f"{end_offset}, but everything below {committed} is committed: keep this directory, and find out which "
-            "replica lost its disk"
-        )
+    if offset >= committed:
+        return True
+    what = f"{wish} {offset}, but everything below {committed} is committed"
+    if claims.is_stranger(core, leader_id):
+        claims.notice_stranger(core, leader_id, f"asks for what is refused: {what}")
+        return False
+    raise ProtocolFatal(
+        f"leader {leader_id} of epoch {core.epoch} asks for what is refused: {what}; keep this directory, and find out "
+        "which replica lost its disk"
+    )
 
 
 def known_committed(core: Core) -> Offset:

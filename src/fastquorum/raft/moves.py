@@ -4,7 +4,7 @@
 Sources: KIP-595; Kafka `QuorumState`.
 """
 
-from fastquorum.raft import doubles
+from fastquorum.raft import claims, doubles
 from fastquorum.raft.candidate import Candidate
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
@@ -51,6 +51,7 @@ def _leave(core: Core, cause: Cause) -> None:
 def begin(core: Core) -> None:
     """The first step: timers start now. The only voter has nobody to wait for, whatever it was."""
     core.role = _first_role(core)
+    claims.leave_time(core)
     if core.is_only_voter and core.role.name is RoleName.RESIGNED:
         _leave(core, Cause.SOLE_VOTER)
 
@@ -59,6 +60,8 @@ def _become(core: Core, cause: Cause, role: Role) -> None:
     assert role.name is next_role(core.role.name, cause)
     core.close_lane()
     core.requests.reset()
+    if isinstance(core.role, Leader):
+        claims.leave_time(core)
     core.role = role
     core.causes.append(cause)
     core.lane = None
@@ -123,7 +126,7 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
         if leader_id in (NO_NODE, core.key.id):
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         elif known:
-            _follow_told(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
+            to_follower(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
         else:
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         return True
@@ -133,20 +136,9 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
     if not known or core.role.name in (RoleName.LEADER, RoleName.RESIGNED) or leader_id == core.key.id:
         return False
     if core.leader_id != leader_id or len(known) > len(core.leader_endpoints):
-        _follow_told(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
+        to_follower(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
         return True
     return False
-
-
-def _follow_told(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
-    """Follow a leader that was told of. If it is no voter here, elections that were coming up are not put off before it
-    is heard."""
-    role = core.role
-    stands_at_us = role.silent_at_us if isinstance(role, Follower) else role.election_deadline_us
-    to_follower(core, cause, epoch, leader_id, endpoints)
-    assert isinstance(core.role, Follower)
-    if core.voters.get(leader_id) is None and stands_at_us >= 0:
-        core.role.stand_by(stands_at_us)
 
 
 def notice_own_lead(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:

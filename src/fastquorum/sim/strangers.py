@@ -1,5 +1,6 @@
 """Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to, and, where
-it pesters, of those that come next."""
+it pesters, of those that come next. Whoever follows it is answered, and told of records that nobody committed, or what
+would end it if its leader said so."""
 
 from collections.abc import Collection
 from functools import partial
@@ -9,8 +10,9 @@ from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
-from fastquorum.types import TOPIC_NAME, Epoch, Micros, NodeId, Uuid
-from fastquorum.wire import Message, encode_request, request_header
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, NodeId, Offset, Uuid
+from fastquorum.wire import ErrorCode, Message, encode_request, encode_response, request_header
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -62,6 +64,15 @@ class Stranger:
         again = partial(self.pester, voters, election_timeout_us)
         self._world.scheduler.after(election_timeout_us // ASKS, again)
 
+    def beset(self, process: "Process", until_us: Micros, every_us: Micros) -> None:
+        """Ask this voter for its vote in the next epoch, and claim to lead it, again and again."""
+        if self._world.now_us >= until_us:
+            return
+        if process.is_running and process.is_assembled:
+            epoch = process.replica.raft.epoch + 1
+            self._send(process, self._prng.pick((self._vote(epoch, pre_vote=False), self._begin(epoch))))
+        self._world.scheduler.after(every_us, partial(self.beset, process, until_us, every_us))
+
     def disturb(self, process: "Process") -> None:
         """Send one request that must move nobody."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
@@ -94,8 +105,10 @@ class Stranger:
         self._asked.pop(number, None)
 
     def arrived(self, number: int, packet: Packet) -> None:
-        """S33: the answer is of no epoch that is far from those that elections led to. A follower that was told that
-        this one leads is not answered."""
+        """S33: the answer is of no epoch that is far from those that elections led to."""
+        if isinstance(packet.message, FetchRequest):
+            self._lead(number, packet, packet.message)
+            return
         node_id, epoch = self._asked.pop(number, (-1, -1))
         message = packet.message
         if isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse) and message.topics:
@@ -103,6 +116,24 @@ class Stranger:
             if 0 <= epoch <= answered:
                 raise Violation("S33", f"a stranger's request moved it to epoch {answered}", node_id)
         self._world.network.close(self, number)
+
+    def _lead(self, number: int, packet: Packet, fetch: FetchRequest) -> None:
+        """Answer one that fetches from here, as its leader."""
+        assert packet.api is not None
+        partition = fetch.topics[0].partitions[0]
+        epoch, offset = partition.current_leader_epoch, partition.fetch_offset
+        forged = self._world.kernels.encode_values([b"forged"], base_offset=offset, leader_epoch=epoch, timestamp_ms=1)
+        choices = (
+            self._answer(epoch),
+            self._answer(epoch, high_watermark=offset + 1, records=forged),
+            self._answer(epoch, error=ErrorCode.INVALID_REQUEST),
+            self._answer(epoch, diverging=0),
+            FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        )
+        answer = self._prng.pick(choices)
+        correlation_id = int.from_bytes(packet.frame[4:8], "big")
+        frame = encode_response(correlation_id, *packet.api, answer)
+        self._world.network.send(self, number, Packet(frame, None, answer))
 
     # --- what it says -------------------------------------------------------------------------------------------------
 
@@ -131,3 +162,22 @@ class Stranger:
         topic = EndQuorumEpochRequest.TopicData
         ended = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
         return EndQuorumEpochRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[ended])])
+
+    def _answer(
+        self,
+        epoch: Epoch,
+        *,
+        error: ErrorCode = ErrorCode.NONE,
+        high_watermark: Offset = 0,
+        records: bytes = b"",
+        diverging: Offset = -1,
+    ) -> FetchResponse:
+        topic = FetchResponse.FetchableTopicResponse
+        partition = topic.PartitionData(error_code=error, high_watermark=high_watermark, records=records)
+        partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=STRANGER_ID, leader_epoch=epoch)
+        if diverging >= 0:
+            partition.diverging_epoch = topic.PartitionData.EpochEndOffset(epoch=1, end_offset=diverging)
+        return FetchResponse(
+            responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+            node_endpoints=[],
+        )

@@ -120,7 +120,7 @@ class World:
         return producer
 
     def _add_population(self, cluster: ClusterSwarm, prng: Prng) -> None:
-        kernels = self._twins[0].kernels
+        kernels = self.kernels
         population: Population
         if cluster.members:
             population = Members(self, kernels, prng, CLUSTER_ID, cluster)
@@ -134,6 +134,11 @@ class World:
     @property
     def now_us(self) -> Micros:
         return self.scheduler.now_us
+
+    @property
+    def kernels(self) -> Kernels:
+        """For what others than the nodes compute: the same with all twins."""
+        return self._twins[0].kernels
 
     def note(self, node_id: NodeId, text: str) -> None:
         self.trace.add(self.scheduler.now_us, node_id, text)
@@ -336,6 +341,8 @@ class World:
         self._run_for(3 * config.fetch_timeout_us)
         if self.ghost.leaders != leaders:
             raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
+        if self.population is None:
+            self._restart_beside_a_leader()
         self.ledger.check_whole()
         if self.population is not None:
             self._check_versions(self.population)
@@ -347,6 +354,22 @@ class World:
         for process in self.processes:
             process.die(power=True)
             self._recover(process)
+
+    def _restart_beside_a_leader(self) -> None:
+        """L13: a voter that comes back deposes nobody, though a stranger asks it for its vote at once."""
+        config = self.swarm.config
+        voters = [each for each in self._core if each.node_id <= self.swarm.voters and not each.is_leading]
+        if not voters:
+            return
+        leaders = dict(self.ghost.leaders)
+        process = self._prng.pick(voters)
+        process.die(power=False)
+        process.start()
+        self.stranger.beset(process, self.now_us + config.election_timeout_us // 2, config.election_timeout_us // 200)
+        self._run_for(2 * config.fetch_timeout_us)
+        if self.ghost.leaders != leaders:
+            new = sorted(set(self.ghost.leaders) - set(leaders))
+            raise Violation("L13", f"a new leader because it came back: {new}", process.node_id)
 
     def _until_equal(self) -> None:
         """A controller's no-op may be committed, and not yet be with the slowest: it has a fetch timeout's time."""

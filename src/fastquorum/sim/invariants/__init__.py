@@ -72,4 +72,5 @@ Progress, once the faults end:
 - L8: every living broker is unfenced, and every living controller registered.
 - L9: every partition with a living replica that may lead has a leader, and all living replicas are in sync.
 - L12: messages do not breed messages without end.
+- L13: a voter that comes back beside a leader deposes nobody, whatever a stranger asks of it.
 """
