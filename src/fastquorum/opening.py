@@ -152,7 +152,8 @@ def check_interpreter() -> None:
             continue
         if interpreters.get_current() != interpreters.get_main():
             raise importlib.import_module("fastquorum.errors").UsageError(
-                "a node cannot run in a subinterpreter", "use it in the main interpreter, or in a process of its own"
+                "neither a node nor a member can run in a subinterpreter",
+                "use it in the main interpreter, or in a process of its own",
             )
         return
 

@@ -400,11 +400,11 @@ def keeps_committed(core: Core, leader_id: NodeId, wish: str, offset: Offset) ->
         return True
     what = f"{wish} {offset}, but everything below {committed} is committed"
     if claims.is_stranger(core, leader_id):
-        claims.notice_stranger(core, leader_id, f"asks for what is refused: {what}")
+        claims.notice_stranger(core, leader_id, f"asks for what is refused, as {what}")
         return False
     raise ProtocolFatal(
-        f"leader {leader_id} of epoch {core.epoch} asks for what is refused: {what}; keep this directory, and find out "
-        "which replica lost its disk"
+        f"leader {leader_id} of epoch {core.epoch} asks for what is refused, as {what}: keep this directory, and find "
+        "out which replica lost its disk"
     )
 
 

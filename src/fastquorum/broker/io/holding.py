@@ -21,6 +21,7 @@ from fastquorum.kernels import load
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.node.io.handles import Guarded
+from fastquorum.opening import check_interpreter
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset, Uuid
 
@@ -34,8 +35,10 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
 
     Raises:
         ConfigError: an option is missing, unknown, or cannot be used.
+        UsageError: this is a subinterpreter.
         DirectoryError, CorruptionError, StorageFailed, ImageFailed: of the directory that it is to keep metadata in.
     """
+    check_interpreter()
     settings, config, is_ready, name, path = joining(options, new_directory_id(), new_directory_id())
     kernels, sock = load(name), None
     if config.control_requests:
