@@ -9,8 +9,21 @@ from fastquorum.spark.pages.audit_replicas import page_of
 
 _COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "committed_end")
 
-_NOTES: Final = {"stale_tails": "stale tail", "torn_ends": "torn end"}
-_ORDER: Final = ("divergent", "undecided", "stale tail", "torn end", "uncommitted tail", "behind", "same")
+_MORE: Final = {
+    "lacking_committed": "lacking committed records",
+    "stale_tails": "with a stale tail",
+    "torn_ends": "with a torn end",
+}
+_ORDER: Final = (
+    "lacks committed records",
+    "divergent",
+    "undecided",
+    "stale tail",
+    "torn end",
+    "uncommitted tail",
+    "behind",
+    "same",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +32,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Compare the replicas of each cluster batch by batch. A voter has one vote, however many copies of its "
         "directory there are. Divergent is what no healthy quorum shows: other bytes of the same epoch than the "
         "majority has, or a fault below what the replica itself had acknowledged or put into a snapshot. "
+        "Voters that lack committed records, by what a snapshot or a durable mark says, are told of if so many do that "
+        "no majority is left that has these: older copies that were put back. "
         "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "
         "majority has. "
         "Logs are compared, and snapshots only looked at for what they prove: that one is damaged, audit invariants "
         "says. "
         "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
-        "\nExits 0 if there is nothing but notes, and 1 if a replica is divergent, or nobody can tell, as where one "
-        "cannot be read; 2 if there is no log to look at.",
+        "\nExits 0 if there is nothing but notes, and 1 if a replica is divergent, voters lack committed records, or "
+        "nobody can tell, as where one cannot be read; 2 if there is no log to look at.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
     )
 
@@ -40,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     report = as_report(audited)
     spark_output.hand_out(arguments, report, audited, page_of, show)
-    return 1 if report["divergent"] or report["undecided"] else 0
+    return 1 if report["divergent"] or report["lacking_committed"] or report["undecided"] else 0
 
 
 def show(report: dict[str, Any]) -> None:
@@ -55,7 +70,7 @@ def show(report: dict[str, Any]) -> None:
     for verdict, remedy in remedies.items():
         print(f"{verdict}: {remedy}")
     counts = {name: len(report[name]) for name in ("divergent", "uncommitted_tails", "undecided")}
-    more = [f"{len(report[name])} with a {what}" for name, what in _NOTES.items() if report.get(name)]
+    more = [f"{len(report[name])} {what}" for name, what in _MORE.items() if report.get(name)]
     print(
         f"{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "
         f"tail, {counts['undecided']} undecided" + "".join(f", {each}" for each in more)

@@ -63,6 +63,11 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
         .cogroup(told.groupBy("directory"))
         .applyInArrow(_audit_offsets, schema)
         .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
+        .unionAll(
+            batches.groupBy("cluster_id")
+            .cogroup(told_of(spark, path).groupBy("cluster_id"))
+            .applyInArrow(_audit_majority, schema)
+        )
         .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
         .unionAll(snapshots.mapInArrow(_audit_snapshots, schema))
     )
@@ -71,6 +76,10 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
 
 def _audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
     return invariants.audit_offsets(batches, told)
+
+
+def _audit_majority(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return invariants.audit_majority(batches, told)
 
 
 def _audit_log(facts: pa.Table) -> pa.Table:

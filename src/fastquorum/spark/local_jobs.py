@@ -29,11 +29,11 @@ class LocalEngine:
         self._threads = threads
 
     def audit_replicas(self, path: str) -> pa.Table:
-        found = self._of_each(path, LocalCluster.judged)
+        found = self._of_each(path, LocalCluster.judged, auditing.holds_against_others)
         return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
 
     def audit_invariants(self, path: str) -> pa.Table:
-        found = self._of_each(path, lambda each: invariants.audit_by(each.read))
+        found = self._of_each(path, lambda each: invariants.audit_by(each.read), invariants.holds_against_others)
         return pa.concat_tables([invariants.SCHEMA.empty_table(), *found])
 
     def anomalies(
@@ -95,8 +95,13 @@ class LocalEngine:
         compared = telling_latency.compared(earlier, after, by, threshold)
         return Latencies(merged, compared, *telling_latency.left_out(after, earlier))
 
-    def _of_each(self, path: str, look: Callable[[LocalCluster], pa.Table]) -> list[pa.Table]:
-        return of_each(path, self._threads, look)
+    def _of_each(
+        self,
+        path: str,
+        look: Callable[[LocalCluster], pa.Table],
+        is_of_two_moments: Callable[[pa.Table], bool] | None = None,
+    ) -> list[pa.Table]:
+        return of_each(path, self._threads, look, is_of_two_moments)
 
 
 # --- of one cluster ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastquorum.spark.live_logs import settled
 from fastquorum.spark.logs import Found, find
@@ -67,14 +66,7 @@ class LocalCluster(NamedTuple):
         `choosing.LOG_KIND`)."""
         present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND))
         snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
-        snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
-        voters = self.read("voters", auditing.VOTER_COLUMNS)
-        tables = [
-            voters,
-            present,
-            snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
-        ]
-        return pa.concat_tables(tables, promote_options="default")
+        return auditing.joined(self.read("voters", auditing.VOTER_COLUMNS), present, snapshots)
 
     def batches(self) -> pa.Table:
         """The headers of all batches (`audit_replicas.BATCH_COLUMNS`)."""
@@ -95,8 +87,13 @@ class LocalCluster(NamedTuple):
         return min(max(size_bytes // self.threads, _SPLIT_BYTES_MIN), SPLIT_BYTES)
 
 
-def of_each(path: str, threads: int | None, look: Callable[[LocalCluster], T]) -> list[T]:
-    """What `look` makes of each cluster at a path; of one whose node removes files meanwhile again, as of
+def of_each(
+    path: str,
+    threads: int | None,
+    look: Callable[[LocalCluster], T],
+    is_of_two_moments: Callable[[T], bool] | None = None,
+) -> list[T]:
+    """What `look` makes of each cluster at a path; of one whose node removes files, or appends, meanwhile again, as of
     `live_logs.settled`. Errors as of `logs.find`, and DirectoryError."""
 
     def of(first: LocalCluster) -> T:
@@ -107,7 +104,7 @@ def of_each(path: str, threads: int | None, look: Callable[[LocalCluster], T]) -
             looks += 1
             return first.found if looks == 1 else _of_cluster(find(path), first.id)
 
-        return settled(found, lambda each: look(first._replace(found=each)))
+        return settled(found, lambda each: look(first._replace(found=each)), is_of_two_moments)
 
     return [of(each) for each in clusters_at(path, threads)]
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.spark.lost_properties import are_properties_lost, is_blank, kind_by_records
 from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
@@ -58,6 +59,11 @@ class FoundLog(NamedTuple):
     def begin_offset(self) -> Offset:
         """Of its first segment; 0 if it has none."""
         return min((each.base_offset for each in self.segments), default=0)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all files, as the directory has them."""
+        return frozenset(each.path.removeprefix(f"{self.directory}/") for each in self.files)
 
     def entry(self, name: str) -> Entry | None:
         """The file of that name in the log directory."""
@@ -241,12 +247,16 @@ def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -
 def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
     """With what its properties say. DirectoryError, which names the file."""
     said: dict[str, dict[str, str]] = {}
+    data: dict[str, bytes] = {}
     path = log.directory
     try:
         for each in outer:
             if each.name in (names.META_PROPERTIES, names.OWN_PROPERTIES):
                 path = each.path
-                said[each.name] = parse_properties(store.read(path))
+                data[each.name] = store.read(path)
+                if each.name == names.OWN_PROPERTIES and is_blank(data[each.name]):
+                    continue  # lost, as one that is not there
+                said[each.name] = parse_properties(data[each.name])
                 _of_node(said[each.name]), _of_kind(said[each.name])
     except ValueError as error:
         if isinstance(error, DirectoryError):
@@ -254,6 +264,8 @@ def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
         raise DirectoryError(f"cannot be read: {error}", path=path) from error
     meta = said.get(names.META_PROPERTIES, {})
     kind = _of_kind(said.get(names.OWN_PROPERTIES, {}))
+    if are_properties_lost(log.names, data.get(names.META_PROPERTIES), data.get(names.OWN_PROPERTIES)):
+        kind = kind_by_records(each.path for each in log.segments)
     return log._replace(cluster_id=meta.get("cluster.id"), node_id=_of_node(meta), kind=kind)
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.types import Epoch, Offset
 
-OTHERS: Final = frozenset({Verdict.DIVERGENT, Verdict.STALE, Verdict.TORN, Verdict.UNDECIDED})
+OTHERS: Final = frozenset({Verdict.DIVERGENT, Verdict.STALE, Verdict.TORN, Verdict.LACKING, Verdict.UNDECIDED})
 """Verdicts of replicas that have something else where others have what a majority shares."""
 
 

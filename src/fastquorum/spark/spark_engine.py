@@ -1,6 +1,7 @@
 """The pipelines as Spark runs them, for commands."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow as pa
 from fastquorum.spark import image_jobs, jobs, run_jobs
 from fastquorum.spark.engines import Latencies
 from fastquorum.spark.live_logs import settled_at
+from fastquorum.spark.pipelines import audit_replicas, invariants
 from fastquorum.spark.pipelines.anomalies import Sensitivity
 from fastquorum.spark.pipelines.placement import Limits
 
@@ -24,10 +26,12 @@ class SparkEngine:
         self._sees_files = sees_files
 
     def audit_replicas(self, path: str) -> pa.Table:
-        return self._settled(lambda: jobs.audit_replicas(self._spark, path), path)
+        job = partial(jobs.audit_replicas, self._spark, path)
+        return self._settled(job, path, is_of_two_moments=audit_replicas.holds_against_others)
 
     def audit_invariants(self, path: str) -> pa.Table:
-        return self._settled(lambda: jobs.audit_invariants(self._spark, path), path)
+        job = partial(jobs.audit_invariants, self._spark, path)
+        return self._settled(job, path, is_of_two_moments=invariants.holds_against_others)
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
         return self._settled(lambda: jobs.anomalies(self._spark, path, window_minutes, sensitivity), path)
@@ -57,9 +61,14 @@ class SparkEngine:
         compared = _rows(run_jobs.latency_compared(earlier, after, by, threshold))
         return Latencies(merged, compared, *run_jobs.left_out(after, earlier))
 
-    def _settled(self, job: "Callable[[], DataFrame]", *paths: str) -> pa.Table:
-        """Run again where a node removed files of its log meanwhile, if that can be seen."""
-        return settled_at(paths, lambda: _rows(job())) if self._sees_files else _rows(job())
+    def _settled(
+        self,
+        job: "Callable[[], DataFrame]",
+        *paths: str,
+        is_of_two_moments: Callable[[pa.Table], bool] | None = None,
+    ) -> pa.Table:
+        """Run again where a node removed files of its log meanwhile, or appended to it, if that can be seen."""
+        return settled_at(paths, lambda: _rows(job()), is_of_two_moments) if self._sees_files else _rows(job())
 
 
 def _rows(found: "DataFrame") -> pa.Table:

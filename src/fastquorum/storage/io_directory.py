@@ -11,14 +11,13 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, read_identity
 from fastquorum.storage.io_disk import RealDisk, refusals_named
-from fastquorum.storage.io_handover import check_owner
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
-from fastquorum.storage.startup import check_state, first_voters
+from fastquorum.storage.startup import check_owner, check_state, first_voters
 from fastquorum.types import NodeId, VoterSet
 
 

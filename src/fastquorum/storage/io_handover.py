@@ -27,23 +27,6 @@ from fastquorum.wire.control_records import ControlRecordType, control_type, dec
 _MARK: Final = join(LOG_DIRECTORY, DURABLE_MARK)
 
 
-def check_owner(disk: Disk) -> None:
-    """DirectoryError unless the votes in this directory are ours to give."""
-    if not disk.exists(KAFKA_STATE):
-        return
-    if disk.exists(QUORUM_STATE):
-        raise DirectoryError(
-            "two files say how this replica voted, Kafka's and ours: a handover was interrupted",
-            "finish it: `fastquorum handover`, the same way as before",
-            disk.root,
-        )
-    raise DirectoryError(
-        "Apache Kafka keeps this replica's votes",
-        "stop Kafka's node, and take it over: `fastquorum handover --from-kafka`",
-        disk.root,
-    )
-
-
 def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
     """Kafka's node may run on this directory afterwards, ours may not. What was handed over.
 

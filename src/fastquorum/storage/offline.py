@@ -21,6 +21,7 @@ from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.verifying import Severity, Verification, verify_log
+from fastquorum.storage.verifying_data import check_data_directory
 from fastquorum.storage.verifying_state import check_quorum_state
 from fastquorum.types import Offset, OffsetAndEpoch
 
@@ -121,8 +122,9 @@ class OfflineLog:
         return verify_log(self._disk, self._kernels, self._directory, self.path)
 
     def verify_directory(self) -> Verification:
-        """The same, and of the quorum state whether a node would start with it."""
+        """The same, and of what else the data directory has whether a node would start with it."""
         seen = self.verify()
+        seen.findings += check_data_directory(self._disk, self._kernels, self._directory)
         seen.findings += check_quorum_state(self._disk, self._kernels, self._directory, seen)
         return seen
 

@@ -5,7 +5,7 @@ Damage is a finding, never an error. Reading changes nothing and needs no lock.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
@@ -13,11 +13,18 @@ from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.index import decode_index
-from fastquorum.storage.mark import Mark, epochs_checksum, read_mark
+from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.recovery import check_bounds, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
-from fastquorum.storage.snapshots import FoundSnapshots, supersedes
+from fastquorum.storage.snapshots import FoundSnapshots
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+_ANOTHERS: Final = (
+    "it is another log's, or was put back without it; put back what belongs together, or replace this replica"
+)
+
+"""Of a mark: why it is not of this log."""
 
 
 class Severity(StrEnum):
@@ -138,8 +145,10 @@ class _Verifier:
             self.result.is_closed = False
         else:
             bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
-            self._check_segments(self._without_left(bases))
+            kept = self._without_left(bases)
+            self._check_segments(kept)
             self._check_mark()
+            self._check_bounds(listing, kept)
             self._check_epochs(listing)
         self._check_files(listing)
         self._compare_with_snapshots()
@@ -167,17 +176,23 @@ class _Verifier:
     def _compare_with_snapshots(self) -> None:
         """Is what precedes the log covered, and does a snapshot know more than the log?"""
         result, latest = self.result, self.good_snapshots.latest
-        start_offset, end_offset = result.start_offset, result.end_offset
+        start_offset = result.start_offset
         if start_offset > 0 and (latest is None or latest.offset < start_offset):
             text = f"the log starts at {start_offset}, and no good checkpoint covers what precedes it"
             self._find(Severity.CORRUPT, names.segment_name(start_offset), text, -1, start_offset)
         elif latest is not None and latest.offset > start_offset:
-            epoch = result.last_epoch
-            if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=epoch):
-                text = (
-                    f"it knows more than the log, which ends at {end_offset}; the next start begins the log behind it"
-                )
-                self._find(Severity.NOTE, names.checkpoint_name(latest), text, -1, latest.offset)
+            self._compare_with_latest(latest)
+
+    def _compare_with_latest(self, latest: OffsetAndEpoch) -> None:
+        result, name = self.result, names.checkpoint_name(latest)
+        start_offset, end_offset, epoch = result.start_offset, result.end_offset, result.last_epoch
+        try:
+            if knows_more(self.path, latest, start_offset=start_offset, end_offset=end_offset, last_epoch=epoch):
+                more = f"it knows more than the log, which ends at {end_offset}"
+                text = f"{more}; the next start begins the log behind it"
+                self._find(Severity.NOTE, name, text, -1, latest.offset)
+        except DirectoryError as error:
+            self._find(Severity.CORRUPT, name, f"{error.detail}: {error.hint}", -1, latest.offset)
 
     def _find(self, severity: Severity, name: str, text: str, position: int = -1, offset: Offset = -1) -> None:
         self.result.findings.append(Finding(severity, f"{self.path}/{name}", position, offset, text))
@@ -240,8 +255,32 @@ class _Verifier:
             self._find(
                 Severity.CORRUPT, names.segment_name(mark.at.segment_base), text, mark.at.position, mark.at.offset
             )
+        elif not self._has_end_at(mark.at):
+            text = f"no batch ends at offset {mark.at.offset}, up to which it says that the log was synced: {_ANOTHERS}"
+            self._find(Severity.CORRUPT, names.DURABLE_MARK, text, -1, mark.at.offset)
         elif epochs_checksum(self.kernels, self.result.epochs, mark.at.offset) != mark.epochs_crc:
             self._find(Severity.CORRUPT, names.DURABLE_MARK, "the epochs of synced batches have changed")
+
+    def _has_end_at(self, at: LogPosition) -> bool:
+        """Whether a batch ends there, as recovery wants it."""
+        file = self.disk.open(names.join(self.directory, names.segment_name(at.segment_base)), "read")
+        try:
+            scan = scan_segment(self.kernels, file, 0, at.position, expected_offset=at.segment_base, epoch_min=0)
+        finally:
+            file.close()
+        return (scan.end_position, scan.next_offset) == (at.position, at.offset)
+
+    def _check_bounds(self, listing: list[str], bases: list[Offset]) -> None:
+        """As recovery does it: a log that was in use does not go by itself."""
+        has_voted = self.disk.exists(names.QUORUM_STATE)
+        try:
+            check_bounds(self.path, listing, bases, self.result.mark, has_voted=has_voted)
+        except DirectoryError as error:
+            self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, f"{error.detail}: {error.hint}"))
+        except CorruptionError as error:
+            if not any(each.path == error.path for each in self.result.findings):
+                text = "it is missing, and the durable mark says that the log begins there"
+                self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, error.offset, text))
 
     def _check_epochs(self, listing: list[str]) -> None:
         name = names.EPOCH_CHECKPOINT

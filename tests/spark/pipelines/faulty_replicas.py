@@ -35,6 +35,9 @@ class Log:
     name: str
     batches: list[Batch]
     durable_end: int | None = None
+    committed: int = 0
+    """As its durable mark says."""
+    refused: str | None = None
     snapshots: list[tuple[int, int]] = field(default_factory=list)
     overlap: list[Batch] = field(default_factory=list)
     """Of one more segment, which begins inside the others."""
@@ -62,10 +65,13 @@ class World:
         rows: list[dict[str, Any]] = []
         for log in self.logs:
             same = {"cluster_id": "c", "node_id": log.node, "directory": log.name}
-            rows.append({**same, "durable_offset": log.durable_end})
+            mark = {"durable_offset": log.durable_end, "committed_offset": log.committed}
+            rows.append({**same, **mark, "refused": log.refused})
             rows += [{**same, "offset": 0, "voter_id": each} for each in self.voters]
             rows += [{**same, "snapshot_offset": end, "snapshot_epoch": epoch} for end, epoch in log.snapshots]
-        return pa.Table.from_pylist(rows, pa.schema([*TOLD, ("durable_offset", pa.int64()), (LOG_KIND, pa.string())]))
+        more = [("durable_offset", pa.int64()), ("committed_offset", pa.int64())]
+        texts = [("refused", pa.string()), (LOG_KIND, pa.string())]
+        return pa.Table.from_pylist(rows, pa.schema([*TOLD, *more, *texts]))
 
 
 def _row(log: Log, segment: int, nth: int, each: Batch) -> dict[str, Any]:
@@ -207,6 +213,20 @@ def _tail(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
     return Verdict.TAIL, end
 
 
+def _older(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """An older copy was put back, or it was away: its mark is as old as its log."""
+    keep = draw(st.integers(0, len(log.batches) - 1))
+    log.batches = log.batches[:keep]
+    log.durable_end = log.committed = log.batches[-1].last + 1 if keep else 0
+    return Verdict.BEHIND, None
+
+
+def _segments_gone(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """All of them, and the mark; other files say that the log was in use."""
+    log.batches, log.refused = [], "its segments are gone"
+    return Verdict.DIVERGENT, 0
+
+
 FAULTS: Final[tuple[Fault, ...]] = (
     _other,
     _cut_up,
@@ -219,6 +239,8 @@ FAULTS: Final[tuple[Fault, ...]] = (
     _overlap,
     _stale,
     _tail,
+    _older,
+    _segments_gone,
 )
 
 
@@ -241,11 +263,36 @@ def worlds(draw: st.DrawFn) -> World:
     for log in draw(st.lists(st.sampled_from(logs), max_size=len(voters) // 2, unique_by=lambda log: log.node)):
         expected[log.name] = draw(st.sampled_from(FAULTS))(draw, log)
     faults = [offset for verdict, offset in expected.values() if verdict is Verdict.DIVERGENT and offset is not None]
-    _, *others = [log for log in logs if expected[log.name][0] is Verdict.SAME]
+    same, *others = [log for log in logs if expected[log.name][0] is Verdict.SAME]
+    if draw(st.booleans()):
+        same.durable_end, same.committed = end, draw(st.sampled_from([0, *(each.last + 1 for each in truth)]))
     for log in others:
         _clean(draw, truth, log, min(faults, default=end))
     for log in draw(st.lists(st.sampled_from(logs), max_size=4)):
         name = f"{log.name}-copy-{len(logs)}"
         logs.append(replace(log, name=name))
         expected[name] = expected[log.name]
+    return World(voters, logs, end, expected)
+
+
+@st.composite
+def put_back(draw: st.DrawFn) -> World:
+    """Older copies were put back on any number of the voters. One of the others, or an observer, knows how much was
+    committed."""
+    truth = draw(truths())
+    voters = list(range(1, draw(st.sampled_from([1, 3, 5])) + 1))
+    end = truth[-1].last + 1
+    logs = [Log(node, f"/n{node}", list(truth)) for node in draw(st.permutations(voters))]
+    older = logs[: draw(st.integers(0, len(voters)))]
+    knowing = [*logs[len(older) :], Log(9, "/observer", list(truth))]
+    logs = [*older, *(each for each in knowing if each.node in voters)]
+    if len(older) == len(voters) or draw(st.booleans()):
+        logs.append(knowing[-1])
+    who = draw(st.sampled_from([each for each in knowing if each in logs]))
+    who.durable_end = who.committed = end
+    for each in older:
+        _older(draw, each)
+    is_lost = len(voters) - len(older) <= len(voters) // 2
+    lacking = Verdict.LACKING if is_lost else Verdict.BEHIND
+    expected = {each.name: (lacking if each in older else Verdict.SAME, None) for each in logs}
     return World(voters, logs, end, expected)

@@ -40,7 +40,14 @@ from fastquorum.spark.stores import LocalStore
 from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, checkpoint_name, segment_name
+from fastquorum.storage.names import (
+    KAFKA_STATE,
+    LOG_DIRECTORY,
+    OWN_PROPERTIES,
+    QUORUM_STATE,
+    checkpoint_name,
+    segment_name,
+)
 from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire.access_records import RemoveAccessControlEntryRecord
 from fastquorum.wire.cluster_records import (
@@ -644,6 +651,7 @@ def test_what_to_do_about_a_record_that_cannot_be_read_is_said(
 def test_a_quorum_state_that_cannot_be_read(tmp_path: Path, name: str, data: bytes) -> None:
     root = Log().begun().write(tmp_path / "n1")
     (root / KAFKA_STATE).unlink()
+    (root / OWN_PROPERTIES).write_text("format.version=1\n")
     (root / name).write_bytes(data)
     row = only(root)
     assert (row["kind"], row["is_violation"], row["directories"]) == ("quorum-state", True, [str(root)])

@@ -22,7 +22,7 @@ from fastquorum.spark.scan import Scan
 from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
-from tests.spark.pipelines.faulty_replicas import World, worlds
+from tests.spark.pipelines.faulty_replicas import World, put_back, worlds
 from tests.spark.pipelines.test_audit_replicas import (
     BATCHES,
     TOLD,
@@ -38,6 +38,8 @@ from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
+THREE = voting(1, 2, 3)
+
 
 @pytest.mark.long
 @settings(max_examples=200, deadline=None)
@@ -52,6 +54,21 @@ def test_whatever_is_wrong_with_a_minority_is_named_and_every_pipeline_ends_wher
         assert (chosen["end_offset"], chosen["unread"]) == (world.end, None)
         # A snapshot makes an image, whatever became of the log before it.
         assert image is not None or found[chosen["directory"]][0] in (Verdict.SAME, Verdict.TAIL)
+
+
+@pytest.mark.long
+@settings(max_examples=200, deadline=None)
+@given(world=put_back())
+def test_older_copies_are_a_finding_as_soon_as_no_majority_has_what_was_committed(world: World) -> None:
+    rows = audit_cluster(world.batches(), world.told()).to_pylist()
+    assert {row["directory"]: (Verdict(row["verdict"]), row["offset"]) for row in rows} == world.expected
+    assert {row["committed_end"] for row in rows} == {world.end}
+    (chosen,) = choice_of(world.batches(), world.told()).to_pylist()
+    assert (chosen["end_offset"], chosen["unread"], chosen["unproven"]) == (world.end, None, None)
+    majority = invariants.audit_majority(world.batches(), world.told())
+    found = invariants.as_report(invariants.merged(majority))
+    lacking = sorted(name for name, (verdict, _) in world.expected.items() if verdict is Verdict.LACKING)
+    assert [row["directories"] for row in found["violations"]] == ([lacking] if lacking else [])
 
 
 def test_a_copy_of_a_directory_has_no_vote_of_its_own() -> None:
@@ -104,8 +121,8 @@ def test_what_stands_for_a_snapshot_does_not_depend_on_what_directories_are_call
         for each in (rows, rows[::-1]):
             found = audit_cluster(pa.Table.from_pylist(each, BATCHES), told).to_pylist()
             assert {row["directory"]: (row["verdict"], row["offset"]) for row in found} == {
-                "/n1": (Verdict.BEHIND, None),
-                "/n2": (Verdict.STALE, 0),
+                "/n1": (Verdict.LACKING, None),
+                "/n2": (Verdict.LACKING, 0),
                 "/n3": (Verdict.UNDECIDED, 20),
                 name: (Verdict.UNDECIDED, 20),
             }
@@ -205,6 +222,84 @@ def test_a_stale_tail_that_its_node_knew_to_be_committed_is_divergent() -> None:
         found = audit("aBCDE", "aBCDE", {0: "a", 10: "X"}, voters=told, epochs=(3, 3, 2))
         assert (found[3]["verdict"], found[3]["offset"]) == (expected, 10), known
     assert found[3]["why"].startswith("all below 20 was committed, as its own durable mark says, and ")
+
+
+def knowing(voters: pa.Table = THREE, **marks: int | tuple[int, int]) -> pa.Table:
+    """Of each replica, `n1` and so on, what its durable mark says was committed, and up to where it says that all was
+    synced, if not just that."""
+    rows = []
+    for name, said in marks.items():
+        committed, synced = (said, said) if isinstance(said, int) else said
+        row = {"node_id": int(name[1:]), "directory": f"/{name}", "committed_offset": committed}
+        rows.append({**row, "durable_offset": synced, "durable_segment": 0, "durable_position": synced * 10})
+    names = ("durable_offset", "durable_segment", "durable_position", "committed_offset")
+    schema = pa.schema([*TOLD, *((name, pa.int64()) for name in names)])
+    marks_of = pa.Table.from_pylist([{"cluster_id": "c", **row} for row in rows], schema)
+    return pa.concat_tables([voters, marks_of], promote_options="default")
+
+
+def concat(*tables: pa.Table) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def test_older_copies_that_were_put_back_on_a_majority_lack_what_a_mark_says_was_committed() -> None:
+    for logs, told, lacking in (
+        (("ab", "ab", "abcd"), knowing(n1=20, n2=20, n3=40), {1, 2}),
+        (("ab", "a", "abcde"), knowing(n1=20, n3=40), {1, 2}),
+        (("ab", "ab", "ab", "abcd"), knowing(n4=40), {1, 2, 3}),  # an observer's mark
+        (("ab", "ab", "abcd", "abcd", "ab"), knowing(voting(1, 2, 3, 4, 5), n3=40), {1, 2, 5}),
+        (("ab", "", "abcd"), knowing(concat(THREE, holding(n3=[(40, 1)])), n2=0), {1, 2}),
+    ):
+        found = audit(*logs, voters=told)
+        assert {node for node, row in found.items() if row["verdict"] == Verdict.LACKING} == lacking
+        assert {row["committed_end"] for row in found.values()} == {40}
+        assert not {row["verdict"] for row in found.values()} - {Verdict.LACKING, Verdict.SAME, Verdict.TAIL}
+    found = audit("ab", "ab", "abcd", voters=knowing(n3=40))
+    why = "all below 40 was committed, as the durable mark of node 3 says, and only 1 of 3 voters has that"
+    assert found[1]["why"] == found[2]["why"] == why
+
+
+def test_a_voter_that_is_behind_while_a_majority_may_have_what_was_committed_is_no_finding() -> None:
+    for logs, told in (
+        (("ab", "abcd", "abcd"), knowing(n3=40)),
+        (("ab", "abcd"), knowing(n2=40)),  # of the third nobody can tell
+        (("ab", "ab", "abcd"), knowing(voting(1, 2, 3, 4, 5), n3=40)),
+        (("ab", "abcd"), knowing(voting(1, 2, 3, 4, 5), n2=40)),
+        (("ab", "ab", "abc"), knowing(n1=20, n2=20, n3=(20, 30))),  # a tail
+    ):
+        rows = audit(*logs, voters=told).values()
+        assert not {row["verdict"] for row in rows} - {Verdict.SAME, Verdict.BEHIND, Verdict.TAIL}, logs
+
+
+def test_a_mark_that_is_not_of_the_log_beside_it_proves_nothing() -> None:
+    tail = [Verdict.SAME, Verdict.SAME, Verdict.TAIL]
+    assert verdicts(audit("ab", "ab", "abcd", voters=knowing(n3=(30, 35)))) == [*tail[:2], Verdict.DIVERGENT]
+    assert verdicts(audit("ab", "ab", "abcd", voters=knowing(n3=50))) == [*tail[:2], Verdict.DIVERGENT], "it lost some"
+    assert verdicts(audit("ab", "ab", "abcd", voters=knowing(n3=20))) == tail
+    # Who has other records than a majority proves nothing either, and is told so.
+    found = audit("aBC", "aBC", "abcd", voters=knowing(n3=40), epochs=(3, 3))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+
+
+def test_what_an_older_copy_has_appended_since_contradicts_what_was_committed() -> None:
+    """It has been elected without the records, and may not be started beside the one that has them."""
+    found = audit("aB", "a", "abc", voters=knowing(n3=30), epochs=(9,))
+    assert verdicts(found) == [Verdict.DIVERGENT, Verdict.LACKING, Verdict.SAME]
+    assert (found[1]["offset"], found[1]["why"]) == (
+        10,
+        "its records there are of a later epoch, and all below 30 was committed, as the durable mark of node 3 says",
+    )
+    # A deposed leader's of an earlier epoch is cut off, and has not what was committed either.
+    found = audit("aX", "a", "aBC", voters=knowing(n3=30), epochs=(2, 1, 3))
+    assert verdicts(found) == [Verdict.LACKING, Verdict.LACKING, Verdict.SAME]
+
+
+def test_voters_that_a_mark_proves_are_in_force_though_nobody_else_has_their_record() -> None:
+    """The quorum moved on from 1 and 2, of whose directories older copies lie beside that of 3."""
+    sets = [THREE, voting(1, 3, 4, offset=20, node_id=3), voting(3, 4, 5, offset=30, node_id=3)]
+    found = audit("ab", "ab", "abcde", voters=knowing(pa.concat_tables(sets), n3=50))
+    assert verdicts(found) == [Verdict.BEHIND, Verdict.BEHIND, Verdict.SAME]
+    assert [row["is_voter"] for row in found.values()] == [False, False, True]
 
 
 def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:
@@ -505,6 +600,7 @@ def without_records(root: Path) -> Path:
 
 def test_a_log_that_is_empty_beside_epochs_that_it_had_has_lost_everything(real: Path) -> None:
     log = without_records(real / "c3")
+    (log / segment_name(0)).touch()
     (lost,) = [
         row for row in audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist() if row["node_id"] == 3
     ]

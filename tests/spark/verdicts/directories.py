@@ -83,7 +83,8 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
         base = max(each for each in bases if each <= node.mark_end)
         before = [each for each in node.batches if base <= each.base_offset and each.last_offset < node.mark_end]
         position = LogPosition(node.mark_end, base, sum(len(each.data) for each in before))
-        (log / DURABLE_MARK).write_bytes(encode_mark(KERNELS, Mark(position, 0, node.start)))
+        committed = min(node.high_watermark, node.mark_end)
+        (log / DURABLE_MARK).write_bytes(encode_mark(KERNELS, Mark(position, 0, node.start, committed)))
 
     if layout.has_epochs:
         began: dict[int, int] = {}

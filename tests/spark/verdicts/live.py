@@ -39,7 +39,8 @@ class Live:
             self._take_snapshot(each, _SNAPSHOT_AT)
         self.root = root / "live"
         self._scratch = root / "scratch"
-        self.first = written(quorum, self.root, _LAYOUT)[0]
+        self.replicas = written(quorum, self.root, _LAYOUT)
+        self.first = self.replicas[0]
 
     def _take_snapshot(self, node: Node, at: int) -> None:
         end = node.batches[at].base_offset
@@ -62,21 +63,34 @@ class Live:
             node.batches.append(self.quorum.leader.batches[-1])
         self._write()
 
+    def append_to_all(self) -> None:
+        """All of them roll, hold one more batch, and know that it is committed."""
+        self.quorum.append()
+        assert self.quorum.leader is not None
+        for node in self.quorum.nodes.values():
+            node.segments.append(node.end)
+            if node is not self.quorum.leader:
+                node.batches.append(self.quorum.leader.batches[-1])
+            node.flushed_end = node.mark_end = node.high_watermark = node.end
+        for each in self.replicas:
+            self._write(each)
+
     def cut_off(self) -> None:
         """A new leader has the first one cut off its end, which it had synced."""
         node = self.first.node
         node.cut(node.batches[_ROLLED_AT[-1] - 2].base_offset)
         self._write()
 
-    def _write(self) -> None:
+    def _write(self, replica: Written | None = None) -> None:
         """What came first, what went last, as nodes do it; but a mark is lowered before its log is cut off."""
+        replica = replica or self.first
         shutil.rmtree(self._scratch, ignore_errors=True)
-        now = Written(self.first.node, self._scratch / "now")
+        now = Written(replica.node, self._scratch / "now")
         write(self.quorum, now, _LAYOUT)
         names = sorted(each.name for each in now.log.iterdir())
         for name in sorted(names, key=lambda each: each.endswith(".log")):
-            os.replace(now.log / name, self.first.log / name)
-        for path in self.first.log.iterdir():
+            os.replace(now.log / name, replica.log / name)
+        for path in replica.log.iterdir():
             if path.name not in names:
                 path.unlink()
 

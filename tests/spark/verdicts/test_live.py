@@ -39,6 +39,15 @@ def test_what_a_running_node_does_while_it_is_read_is_no_finding(
         assert number in reads
 
 
+@pytest.mark.parametrize("audit", [said_of_replicas, said_of_promises])
+def test_what_all_append_while_they_are_found_is_no_finding(audit: Callable[[Path], set[str]], tmp_path: Path) -> None:
+    """The first one was seen before it had what the last one's mark says is committed."""
+    for number in range(8):
+        live = Live(tmp_path / str(number))
+        with happening_before_read(number, live.append_to_all):
+            assert audit(live.root) == set(), number
+
+
 def test_a_log_that_never_stands_still_is_named(tmp_path: Path) -> None:
     """Each time that it is read its snapshot goes, and there is a later one."""
     live = Live(tmp_path)

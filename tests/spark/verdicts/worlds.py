@@ -21,7 +21,7 @@ from tests.spark.verdicts.scenes import play
 
 _STEPS: Final = (10, 40, 80, 150)
 _THREADS: Final = 3
-_ALARMS: Final = frozenset({Verdict.DIVERGENT, Verdict.UNDECIDED})
+_ALARMS: Final = frozenset({Verdict.DIVERGENT, Verdict.LACKING, Verdict.UNDECIDED})
 
 Row = tuple[Any, ...]
 
@@ -115,8 +115,8 @@ def faults(seed: int, root: Path, others: dict[str, Engine]) -> Iterator[str]:
 
 def _of_healthy(world: World, found: Findings) -> Iterator[str]:
     quorum, committed = world.quorum, found.committed
-    if accused := found.of(Verdict.DIVERGENT):
-        yield f"healthy replicas are divergent: {accused}, {found.replicas}"
+    if accused := found.of(Verdict.DIVERGENT, Verdict.LACKING):
+        yield f"healthy replicas are divergent, or lack records: {accused}, {found.replicas}"
     # Before anything is committed a log that lost it looks like one that never had it.
     undecided = [each for each in found.of(Verdict.UNDECIDED) if not _may_be_undecided(quorum, found.replicas[each])]
     if quorum.committed and undecided:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from fastquorum.pages import Card, Page, Prose, Section, Table
 from fastquorum.pages.chart import Axis, Bar, Bars, Key, Mark, Pen, Span, Strip, Strips
 from fastquorum.pages.page import Part
-from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, of_cluster, text
+from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, listed, of_cluster, text
 
 _VERDICTS: Final = {
     "same": Pen.GOOD,
@@ -16,6 +16,7 @@ _VERDICTS: Final = {
     "uncommitted tail": Pen.WARN,
     "undecided": Pen.NEUTRAL,
     "divergent": Pen.BAD,
+    "lacks committed records": Pen.BAD,
 }
 """The worst last."""
 _RANKS: Final = {verdict: nth for nth, verdict in enumerate(_VERDICTS)}
@@ -64,6 +65,10 @@ def warnings_of(report: dict[str, Any]) -> Iterator[str]:
         )
     if (more := len(report["divergent"]) - DRAWN_MAX) > 0:
         yield f"Divergent as well: {counted(more, 'more replica')}; see the JSON."
+    for why in dict.fromkeys(each["why"] for each in report.get("lacking_committed", ())):
+        replicas = [each for each in report.get("lacking_committed", ()) if each["why"] == why]
+        nodes = listed([text(each["replica"]) for each in replicas])
+        yield f"Nodes {nodes} of {of_cluster(replicas[0]['cluster_id'])} lack committed records: {why}."
     whys = [each["why"] for each in report["undecided"]]
     for why in list(dict.fromkeys(whys))[:DRAWN_MAX]:
         yield f"Of {counted(whys.count(why), 'replica')} nobody can tell: {why}."
@@ -105,13 +110,14 @@ def _cards(report: dict[str, Any]) -> Iterator[Card]:
     yield Card("clusters", text(len(_clusters(report))))
     for name, label, pen in (
         ("divergent", "divergent", Pen.BAD),
+        ("lacking_committed", "lacking committed records", Pen.BAD),
         ("undecided", "undecided", Pen.BAD),
         ("uncommitted_tails", "with an uncommitted tail", Pen.WARN),
         ("stale_tails", "with a stale tail", Pen.WARN),
         ("torn_ends", "with a torn end", Pen.WARN),
     ):
         count = len(report.get(name, ()))
-        if not count and name in ("stale_tails", "torn_ends"):
+        if not count and name in ("lacking_committed", "stale_tails", "torn_ends"):
             continue
         yield Card(label, text(count), pen if count else Pen.GOOD if name == "divergent" else None)
 
@@ -133,8 +139,8 @@ def _cluster(replicas: Sequence[dict[str, Any]]) -> Iterator[Part]:
     else:
         wrong = sum(each["verdict"] == "divergent" for each in replicas)
         yield Prose(
-            f"Committed, by a majority of the voters' directories or a snapshot, up to offset {committed:,}. "
-            f"{counted(len(replicas), 'replica')}, {wrong:,} divergent."
+            "Committed, by a majority of the voters' directories, a snapshot or a durable mark, up to offset "
+            f"{committed:,}. {counted(len(replicas), 'replica')}, {wrong:,} divergent."
         )
     yield _strips(replicas, committed)
     wrongs = [each for each in replicas if each["bytes"]]

@@ -2,27 +2,32 @@
 
 Replicas copy batches from the leader byte for byte, so two logs are the same if their batches are: by offsets, epoch,
 size and checksum, which every reader of a log has verified against the bytes. Without the quorum's high watermark,
-committed is what a majority of the voters holds (`pipelines.voting`), or a snapshot is of (`pipelines.proofs`). What
-each replica is beside that, `pipelines.judging` says. Needs pyarrow and numpy, and no JVM.
+committed is what a majority of the voters holds (`pipelines.voting`), or a snapshot or durable mark is of
+(`pipelines.proofs`). What each replica is beside that, `pipelines.judging` says. Needs pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, judge_stale, reference_of
 from fastquorum.spark.pipelines.proofs import (
+    Shortage,
     compare_epochs,
     compare_known,
+    compare_mark,
     compare_newest,
     compare_own,
+    find_lacking,
     find_loss,
-    raised_by_snapshot,
+    newest_proof,
+    raised_by,
 )
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
-from fastquorum.spark.pipelines.voting import Node, elect, nodes_of
+from fastquorum.spark.pipelines.voting import Election, Node, elect, nodes_of
 
 BATCH_COLUMNS: Final = (
     "cluster_id",
@@ -40,7 +45,15 @@ BATCH_COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id")
 """What is read of table `voters`."""
-_KEPT_COLUMNS: Final = ("begin_offset", "durable_offset", "committed_offset", "last_epoch_start")
+_KEPT_COLUMNS: Final = (
+    "begin_offset",
+    "durable_offset",
+    "durable_segment",
+    "durable_position",
+    "committed_offset",
+    "last_epoch_start",
+    "refused",
+)
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
 """What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
 log's files begin, up to where they were synced and all was known to be committed, and where the last epoch began that
@@ -79,6 +92,8 @@ class Audited(NamedTuple):
     voters: frozenset[Node]
     nodes: frozenset[Node | None]
     """Whose directories are there."""
+    shortage: Shortage | None = None
+    """What is committed, and on no majority any more; None: nothing is."""
 
     @property
     def is_missing_voters(self) -> bool:
@@ -103,13 +118,15 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     said = told.to_pylist()
     nodes = nodes_of(replicas)
     won = elect(offsets, replicas, nodes, said)
-    for each, node in zip(replicas, nodes, strict=True):
-        each.is_voter = (each.node_id if node is None else node) in won.voters
+    _find_voters(replicas, nodes, won)
+    for each in replicas:
         compare_own(each)
     shared = won.end
     right = reference_of(offsets, replicas, nodes, won, shared or 0)
-    won, known_end = raised_by_snapshot(replicas, differ(replicas, right), won)
-    if won.end != shared:
+    proof = newest_proof(replicas, differ(replicas, right), won)
+    if proof is not None:
+        won, known_end = raised_by(proof, replicas, won)
+        _find_voters(replicas, nodes, won)
         right = reference_of(offsets, replicas, nodes, won, known_end)
     for each in replicas:
         if each.unreadable is None:
@@ -126,7 +143,27 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
         judge_stale(each, won.end)
         compare_epochs(each)
         compare_known(each)
-    return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes))
+        compare_mark(each)
+    shortage = None if proof is None else find_lacking(replicas, nodes, won, proof)
+    return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes), shortage)
+
+
+def _find_voters(replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election) -> None:
+    for each, node in zip(replicas, nodes, strict=True):
+        each.is_voter = (each.node_id if node is None else node) in won.voters
+
+
+def holds_against_others(audited: pa.Table) -> bool:
+    """Whether a replica lacks what another one says was committed, which may have been while both were read."""
+    return Verdict.LACKING in audited["verdict"].to_pylist()
+
+
+def joined(voters: pa.Table, present: pa.Table, snapshots: pa.Table) -> pa.Table:
+    """What is known of directories beside the headers of batches, with TOLD_COLUMNS and whatever else `present` has.
+    `snapshots`: of SNAPSHOT_COLUMNS."""
+    good = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
+    named = good.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good")
+    return pa.concat_tables([voters, present, named], promote_options="default")
 
 
 def as_report(audited: pa.Table) -> dict[str, Any]:
@@ -141,6 +178,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
 
     return {
         "divergent": those(Verdict.DIVERGENT),
+        "lacking_committed": those(Verdict.LACKING),
         "undecided": those(Verdict.UNDECIDED),
         "stale_tails": those(Verdict.STALE),
         "torn_ends": those(Verdict.TORN),
@@ -159,16 +197,32 @@ def _is_unreadable(row: dict[str, Any]) -> bool:
     return str(row["why"]).startswith(UNREADABLE)
 
 
-def _of_copies(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of voters that have several directories."""
+class Copies(NamedTuple):
+    """Several directories of one node."""
+
+    cluster_id: str | None
+    node_id: int
+    directories: list[str]
+
+    @property
+    def text(self) -> str:
+        return f"{' and '.join(self.directories)} are of node {self.node_id}, which has one vote"
+
+
+def copies_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[Copies]:
+    """Nodes of which several of these directories are, by rows with `cluster_id`, `node_id` and `directory`."""
     found: dict[tuple[str | None, int], list[str]] = {}
     for row in rows:
         if row["node_id"] is not None:
             found.setdefault((row["cluster_id"], row["node_id"]), []).append(row["directory"])
     for (cluster_id, node_id), directories in found.items():
         if len(directories) > 1:
-            text = f"{' and '.join(directories)} are of node {node_id}, which has one vote"
-            yield {"cluster_id": cluster_id, "directories": len(directories), "text": text}
+            yield Copies(cluster_id, node_id, directories)
+
+
+def _of_copies(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for each in copies_in(rows):
+        yield {"cluster_id": each.cluster_id, "directories": len(each.directories), "text": each.text}
 
 
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

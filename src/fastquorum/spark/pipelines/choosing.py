@@ -112,12 +112,13 @@ def _without(rows: pa.Table, directories: pa.ChunkedArray) -> pa.Table:
 
 
 def _why_unproven(of_all: Audited, end: int) -> str | None:
-    """Of what is read up to `end` where a majority of the voters has no directory. None: snapshots are of all of it."""
+    """Of what is read up to `end` where a majority of the voters has no directory. None: snapshots or
+    durable marks are of all of it."""
     proven_end = of_all.committed or 0
     if end <= proven_end:
         return None
     absent = sorted(of_all.voters - of_all.nodes, key=str)
-    known = f"only what a snapshot holds, below offset {proven_end}," if proven_end else "nothing"
+    known = f"only what a snapshot or durable mark tells of, below offset {proven_end}," if proven_end else "nothing"
     return (
         f"{len(absent)} of {len(of_all.voters)} voters ({', '.join(map(str, absent))}) have no directory here: this is "
         f"what the others share, up to offset {end}, of which {known} is known to be committed"

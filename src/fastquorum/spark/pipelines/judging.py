@@ -33,7 +33,7 @@ _TWO_MINDS: Final = -6
 LOST: Final = "who has lost records cannot tell whether it held these"
 NOBODY: Final = "no majority of the voters' directories holds the same"
 _TWO: Final = "another replica has other bytes of the same epoch there, and nobody can tell which are right"
-_LATER: Final = (
+LATER: Final = (
     "its records there are of a later epoch than those that a majority has: which were committed nobody can tell"
 )
 
@@ -186,7 +186,7 @@ def _judge_other(
         text = f"{why}, and its own snapshot is of all below {replica.snapshots[-1].offset}"
         replica.judge(Verdict.DIVERGENT, offset, text)
     elif max(mine, default=-1) > max(theirs, default=-1):
-        replica.judge(Verdict.UNDECIDED, offset, _LATER)
+        replica.judge(Verdict.UNDECIDED, offset, LATER)
     else:
         epochs = ", ".join(map(str, sorted(mine)))
         replica.judge(Verdict.STALE, offset, f"of epoch {epochs}, whose leader was deposed before it was committed")

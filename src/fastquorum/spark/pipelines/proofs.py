@@ -1,7 +1,9 @@
 """What snapshots and marks prove of the replicas' logs: a snapshot is only ever of committed records, and below its
 durable mark a log was synced.
 
-So the newest good snapshot of a voter says how much is committed at least, whatever is left of the logs; a replica that
+So the newest good snapshot of a voter, or the durable mark of any replica, says how much is committed at least,
+whatever is left of the logs. Committed is what a majority had on its disks: where no majority has it any more, voters
+have lost it, or older copies of them were put back, and those may elect one of themselves without it. A replica that
 ends below its own snapshot or mark, or has nothing though an epoch is written down beside it, has lost records; and a
 log that has another epoch at its own snapshot's last offset is not the log that it is of (by Raft's log matching,
 section 5.3). A log that was replaced by a snapshot begins with it, and has lost nothing; one whose files begin behind
@@ -9,12 +11,18 @@ all its snapshots has lost what was before. (A node that stopped after it fetche
 log, looks like one that has lost records, which is true of its log: when it starts, it replaces it.) Source: KIP-630.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastquorum.spark.pipelines.judging import LATER
 from fastquorum.spark.pipelines.replicas import EMPTY, Replica, Verdict
-from fastquorum.spark.pipelines.voting import Election
+from fastquorum.spark.pipelines.voting import Election, Node
+from fastquorum.types import OffsetAndEpoch
+
+_BEHIND: Final = frozenset({Verdict.BEHIND, Verdict.TORN, Verdict.STALE})
+"""What a replica is that is sound, and does not hold all that is committed."""
 
 
 def compare_own(replica: Replica) -> None:
@@ -32,23 +40,81 @@ def compare_own(replica: Replica) -> None:
             replica.judge(Verdict.DIVERGENT, found.base_offset, why)
 
 
-def raised_by_snapshot(replicas: Sequence[Replica], others: Sequence[Replica], won: Election) -> tuple[Election, int]:
-    """With as much committed as the newest snapshot of a voter says, if that is more, along a replica that has its last
-    record, if there is one; and up to where the branch is known to be right. `others`: replicas whose snapshots say
-    nothing, as their logs are not the one that is committed."""
+class Shortage(NamedTuple):
+    """What is committed, and on no majority any more."""
+
+    end: int
+    """Of what is committed, exclusive."""
+    says: str
+    """What proves that, and how many have it."""
+    lacking: list[Replica]
+    """Voters that have not."""
+
+
+class Proof(NamedTuple):
+    """What says how much is committed at least."""
+
+    key: OffsetAndEpoch
+    """Where that ends, exclusive, and the epoch of its last record."""
+    source: str
+    """In words."""
+
+
+def newest_proof(replicas: Sequence[Replica], others: Sequence[Replica], won: Election) -> Proof | None:
+    """The newest snapshot of a voter, or durable mark of any replica, if it says that more is committed than the votes
+    do. `others`: replicas that prove nothing, as their logs are not the one that is committed."""
     found = [
-        each.snapshots[-1]
+        proof
         for each in replicas
-        if each.snapshots and each.is_voter and each.is_trusted and all(each is not other for other in others)
+        if each.is_trusted and all(each is not other for other in others)
+        for proof in _proofs_of(each)
     ]
     newest = max(found, default=None)
-    if newest is None or newest.offset <= (won.end or 0):
-        return won, won.end or 0
+    return None if newest is None or newest.key.offset <= (won.end or 0) else newest
+
+
+def _proofs_of(replica: Replica) -> Iterator[Proof]:
+    whose = replica.directory if replica.node_id is None else f"node {replica.node_id}"
+    if replica.snapshots and replica.is_voter:
+        yield Proof(replica.snapshots[-1], f"a snapshot of {whose}")
+    if (vouched := replica.vouched) is not None:
+        yield Proof(vouched, f"the durable mark of {whose}")
+
+
+def raised_by(proof: Proof, replicas: Sequence[Replica], won: Election) -> tuple[Election, int]:
+    """With as much committed as a proof says, along a replica that has its last record, if there is one; and up to
+    where the branch is known to be right."""
+    newest = proof.key
     for at, each in enumerate(replicas):
         held = each.batch_at(newest.offset - 1)
         if each.is_trusted and held is not None and held.epoch == newest.epoch:
-            return won._replace(branch=at, end=newest.offset), newest.offset
+            return won.on_branch(at, newest.offset), newest.offset
     return won._replace(end=newest.offset), won.end or 0
+
+
+def find_lacking(
+    replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election, proof: Proof
+) -> Shortage | None:
+    """Judge the voters that do not have what a proof says was committed, if so many have not that no majority has. None
+    is accused of it while enough others have it, or may: of a voter without a directory here nobody can tell."""
+    end = proof.key.offset
+    has_it = [reach >= end or each.snapshot_end >= end for each, reach in zip(replicas, won.reach, strict=True)]
+    holders = {node for node, has in zip(nodes, has_it, strict=True) if has and node in won.voters}
+    known = f"all below {end} was committed, as {proof.source} says"
+    for each in replicas:
+        if each.verdict is Verdict.UNDECIDED and each.why == LATER and (each.offset or 0) < end:
+            each.judge(Verdict.DIVERGENT, each.offset or 0, f"its records there are of a later epoch, and {known}")
+    if len(holders) + len(won.voters - set(nodes)) >= won.majority:
+        return None
+    few = f"only {len(holders)}" if holders else "none"
+    have = f"{known}, and {few} of {len(won.voters)} voters {'have' if len(holders) > 1 else 'has'} that"
+    lacking = []
+    for each, node in zip(replicas, nodes, strict=True):
+        if node in won.voters and node not in holders:
+            lacking.append(each)
+            if each.verdict in _BEHIND:
+                each.verdict, each.why = Verdict.LACKING, "; ".join(filter(None, (have, each.why)))
+    return Shortage(end, have, lacking)
 
 
 def compare_newest(replicas: Sequence[Replica], committed: int) -> None:
@@ -92,8 +158,21 @@ def compare_known(replica: Replica) -> None:
         replica.judge(Verdict.DIVERGENT, replica.offset or 0, why)
 
 
+def compare_mark(replica: Replica) -> None:
+    """A replica whose durable mark names a place where none of its batches ends is divergent: one of the two is another
+    directory's, and its node does not start so. Where bytes are damaged, that is told instead."""
+    marked = replica.synced_end or 0
+    is_damaged = any(offset < marked for offset in replica.damage)
+    if replica.is_mark_of_log or replica.unreadable or is_damaged or not replica.is_trusted:
+        return
+    replica.judge(
+        Verdict.DIVERGENT, marked, f"its durable mark is of another log: no batch ends at offset {marked} there"
+    )
+
+
 def find_loss(replica: Replica) -> None:
-    """A replica that ends below what it once had is divergent: a node that cuts its log off lowers its mark first.
+    """A replica that ends below what it once had, or lacks files that it had, is divergent: a node that cuts its log
+    off lowers its mark first, and does not start without a segment.
 
     What `leader-epoch-checkpoint` has counts where nothing else is left: beside a log that is not empty it may be of
     records that its node has cut off since, or had not synced when it crashed."""
@@ -101,7 +180,7 @@ def find_loss(replica: Replica) -> None:
     had = _once_had(replica)
     if had is None:
         return
-    text = f"{EMPTY if end == 0 else f'its log ends at {end}'}, and {had}"
+    text = f"{EMPTY if end == 0 else f'its log ends at {end}'}, and {had}" if replica.refused is None else had
     if replica.is_trusted:
         replica.judge(Verdict.DIVERGENT, end, text)
     elif replica.offset is not None and replica.offset >= end:
@@ -111,7 +190,9 @@ def find_loss(replica: Replica) -> None:
 
 def _once_had(replica: Replica) -> str | None:
     """What says that a replica had more than it has; None: nothing does."""
-    end, own = replica.end_offset, replica.snapshots[-1].offset if replica.snapshots else 0
+    end, own = replica.end_offset, replica.snapshot_end
+    if replica.refused is not None:
+        return replica.refused
     if end < own:
         return f"its own snapshot is of all below {own}"
     if end < (replica.synced_end or 0):

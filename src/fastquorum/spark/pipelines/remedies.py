@@ -18,6 +18,10 @@ OF_VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.DIVERGENT: "keep a copy of the directory, and look at its disk; where the others hold the records, format "
     "the replica anew while all of them run, and stop none of them until it has caught up; where there are no others, "
     "restore a backup",
+    Verdict.LACKING: "keep a copy of every directory, and start none of these without a replica that has the records: "
+    "they would elect one of themselves, and what was committed would be gone; put back newer copies, if there are "
+    "any; else start a voter that has the records, with only as many of these as make a majority, so that it has to "
+    "lead, and the rest when those have caught up; where no voter has them, restore a backup of one that had",
     Verdict.UNDECIDED: "name the directories of all voters, and look at what cannot be read",
 }
 """Verdict SAME has none."""

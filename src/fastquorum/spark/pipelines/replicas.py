@@ -43,6 +43,9 @@ class Verdict(StrEnum):
     DIVERGENT = "divergent"
     """What no healthy quorum shows: other bytes of the same epoch, or a fault below what this replica had itself
     acknowledged or put into a snapshot."""
+    LACKING = "lacks committed records"
+    """A voter that is behind, as so many are that no majority has what a snapshot or a durable mark says was committed:
+    copies that were put back, or disks that lost it."""
     UNDECIDED = "undecided"
     """No majority of the voters is there, or as many say the one as the other: nobody can say whose fault it is."""
 
@@ -95,9 +98,13 @@ class Replica:
     """All below it was synced, and may have been acknowledged; None: it does not say."""
     committed_end: int = 0
     """All below it was committed, as its own node knew."""
+    is_mark_of_log: bool = True
+    """Its durable mark names a place between two batches of this log, or names none."""
     last_epoch_start: int | None = None
     """The first offset of the last epoch that its leader-epoch-checkpoint has: it had what is before that once; None:
     the file has none, or is not there."""
+    refused: str | None = None
+    """Why a node does not start on the files that are there; None: it does, as far as they go."""
     is_voter: bool = False
     verdict: Verdict = Verdict.SAME
     offset: int | None = None
@@ -114,7 +121,26 @@ class Replica:
     @property
     def kept_end(self) -> int:
         """Below it a fault is no crash's: it had been acknowledged, or was in a snapshot."""
-        return max(self.synced_end or 0, self.snapshots[-1].offset if self.snapshots else 0)
+        return max(self.synced_end or 0, self.snapshot_end)
+
+    @property
+    def snapshot_end(self) -> int:
+        """Of its newest good snapshot, exclusive; 0: it has none."""
+        return self.snapshots[-1].offset if self.snapshots else 0
+
+    @property
+    def vouched(self) -> OffsetAndEpoch | None:
+        """What its own node knew to be committed, by its last record; None: nothing, or what says so is not of this
+        log, or beyond its end."""
+        is_credible = self.is_mark_of_log and max(self.committed_end, self.synced_end or 0) <= self.end_offset
+        held = self.batch_at(self.committed_end - 1) if is_credible and self.committed_end else None
+        return None if held is None else OffsetAndEpoch(self.committed_end, held.epoch)
+
+    @property
+    def proven_end(self) -> int:
+        """All below it was committed, as its newest good snapshot or its durable mark says; 0: neither does."""
+        vouched = self.vouched
+        return max(self.snapshot_end, 0 if vouched is None else vouched.offset)
 
     @property
     def known_start(self) -> int:
@@ -159,8 +185,9 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
     row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
     `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
-    `committed_offset`, up to which all was synced and known to be committed, or `last_epoch_start`, the first offset of
-    the last epoch that is written down."""
+    `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and `durable_position`,
+    where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, or `refused`, why
+    a node would not start."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -174,8 +201,11 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].snapshots.append(snapshot)
         if row.get("durable_offset") is not None:
             by_directory[row["directory"]].synced_end = row["durable_offset"]
+            by_directory[row["directory"]].is_mark_of_log = _is_mark_of_log(batches, row)
         if row.get("committed_offset") is not None:
             by_directory[row["directory"]].committed_end = row["committed_offset"]
+        if row.get("refused") is not None:
+            by_directory[row["directory"]].refused = row["refused"]
         if row.get("last_epoch_start") is not None:
             by_directory[row["directory"]].last_epoch_start = row["last_epoch_start"]
     for row in unreadable:
@@ -187,6 +217,18 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     for each in found:
         each.snapshots.sort()
     return offsets, sorted(found, key=_rank)
+
+
+def _is_mark_of_log(batches: pa.Table, row: dict[str, Any]) -> bool:
+    """Whether a batch ends where a durable mark says that one does, or a segment begins there."""
+    offset, segment, position = (row.get(f"durable_{name}") for name in ("offset", "segment", "position"))
+    if position is None or (position == 0 and offset == segment):
+        return True
+    ends = pc.add(batches["position"], pc.cast(batches["size_bytes"], pa.int64()))
+    is_there = pc.and_(pc.equal(batches["segment"], segment), pc.equal(ends, position))
+    is_it = pc.and_(is_there, pc.equal(batches["last_offset"], (offset or 0) - 1))
+    is_good = pc.and_(pc.equal(batches["directory"], row["directory"]), batches["error"].is_null())
+    return bool(pc.any(pc.and_(is_good, is_it)).as_py())
 
 
 def _rank(each: Replica) -> tuple[int, int, int, bytes, int, str]:

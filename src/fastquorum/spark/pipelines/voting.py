@@ -12,7 +12,7 @@ more of them than such voters, some are copies, and none has a vote.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -32,7 +32,8 @@ class VoterIds(NamedTuple):
     """Of its record; it is in force from there on."""
     ids: frozenset[Node]
     is_proven: bool = False
-    """A snapshot, or how the directory was formatted, says it, or a snapshot holds its record: it needs no votes."""
+    """A snapshot, or how the directory was formatted, says it, or its record is known to be committed by a snapshot or
+    a durable mark: it needs no votes."""
 
 
 class Election(NamedTuple):
@@ -46,6 +47,8 @@ class Election(NamedTuple):
     """The set in force there."""
     reaches: Ids
     """Of each branch, a row, up to where each replica holds what it does, exclusive."""
+    voters_of: tuple[frozenset[Node], ...] = ()
+    """The set in force on each branch."""
 
     @property
     def majority(self) -> int:
@@ -56,6 +59,10 @@ class Election(NamedTuple):
         """Up to where each replica holds what the branch does, exclusive."""
         found: Ids = self.reaches[self.branch]
         return found
+
+    def on_branch(self, branch: int, end: int) -> Self:
+        """With what is committed along another branch, or farther on."""
+        return self._replace(branch=branch, end=end, voters=self.voters_of[branch])
 
 
 def nodes_of(replicas: Sequence[Replica]) -> list[Node | None]:
@@ -77,7 +84,7 @@ def elect(
             either = [(_support(one, nodes, shared), _up_to_date(replicas[one.branch])) for one in (each, best)]
             if either[0] > either[1]:
                 best = each
-    return best
+    return best._replace(voters_of=tuple(each.voters for each in ballots))
 
 
 def _up_to_date(replica: Replica) -> tuple[int, int]:
@@ -207,8 +214,7 @@ def _sets(
             said.setdefault(key, set()).add(row["voter_id"])
     found: dict[tuple[int, bool], VoterIds] = {}
     for (at, offset, is_logged), ids in sorted(said.items(), key=lambda each: each[0]):
-        snapshots = replicas[at].snapshots
-        is_proven = not is_logged or (bool(snapshots) and snapshots[-1].offset > offset)
+        is_proven = not is_logged or replicas[at].proven_end > offset
         is_told = not is_logged or reach[at] > offset
         # What the branch says of itself comes before what others say.
         if is_told and (at == branch or (offset, is_logged) not in found):

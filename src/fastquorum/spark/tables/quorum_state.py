@@ -1,6 +1,6 @@
 """`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; where
-the log's files begin, up to where our durable mark says that it was synced, and where the last epoch began of those
-that `leader-epoch-checkpoint` has.
+the log's files begin, up to where our durable mark says that it was synced and known to be committed, where the last
+epoch began of those that `leader-epoch-checkpoint` has, and why a node would not start on the files that are there.
 
 A row for each of them that is there. One that cannot be read fails the read, is a row with `error`, or is left out, as
 the mode has it; where none is there, or two are, a row says so in every mode.
@@ -17,6 +17,7 @@ from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
 from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.lost_properties import are_properties_lost
 from fastquorum.spark.options import Options
 from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of
 from fastquorum.spark.stores import Entry, store_of
@@ -26,6 +27,7 @@ from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.mark import LogPosition, Mark
+from fastquorum.storage.recovery import check_bounds
 from fastquorum.storage.scanning import EPOCH_MAX
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
@@ -39,8 +41,12 @@ FIELDS: Final = (
     pa.field("log_kind", pa.string()),
     pa.field("begin_offset", pa.int64()),
     pa.field("durable_offset", pa.int64()),
+    pa.field("durable_segment", pa.int64()),
+    pa.field("durable_position", pa.int64()),
     pa.field("committed_offset", pa.int64()),
     pa.field("last_epoch_start", pa.int64()),
+    pa.field("refused", pa.string()),
+    pa.field("properties_error", pa.string()),
     pa.field("error", pa.string()),
 )
 NO_STATE: Final = "there is no quorum state"
@@ -53,8 +59,12 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "log_kind": str(log.kind),
         "begin_offset": log.begin_offset,
         "durable_offset": None if mark is None else mark.at.offset,
+        "durable_segment": None if mark is None else mark.at.segment_base,
+        "durable_position": None if mark is None else mark.at.position,
         "committed_offset": None if mark is None else mark.committed,
         "last_epoch_start": max((start for _, start in epochs_of(log)), default=None),
+        "refused": _refused(log, mark),
+        "properties_error": _properties_error(log),
     }
     for row in _states(log, options):
         yield {**row, **same}
@@ -65,6 +75,49 @@ def _mark(log: FoundLog) -> Mark | None:
     or its node has written it since the log was found."""
     mark = durable_mark_of(log)
     return None if mark is None or _is_later(log, mark.at) else mark
+
+
+def _refused(log: FoundLog, mark: Mark | None) -> str | None:
+    """Why a node would not start on a log with these files, as `recovery.check_bounds` says it; None: it would, as far
+    as that goes, or its node is replacing the log."""
+    if mark is not None and mark.is_anew:
+        return None
+    start = 0 if mark is None else mark.start_offset
+    there = [each.name for each in log.files if each.path == f"{log.log_directory}/{each.name}"]
+    bases = [each.base_offset for each in log.segments if each.base_offset >= start]
+    has_voted = any(each.path == f"{log.directory}/{names.QUORUM_STATE}" for each in log.files)
+    try:
+        check_bounds(log.log_directory, there, bases, mark, has_voted=has_voted)
+    except DirectoryError as error:
+        return None if _has_segments(log) else f"{error.detail}: {error.hint}"
+    except CorruptionError as error:
+        return f"{error.path} is missing, and its durable mark says that it was there"
+    return None
+
+
+def _properties_error(log: FoundLog) -> str | None:
+    """Why a node would not start without the file that says what its log holds; None: it is there, or Kafka's node has
+    none."""
+    found = {each.name: each for each in log.files if each.path == f"{log.directory}/{each.name}"}
+    try:
+        meta, own = (
+            store_of(entry.path).read(entry.path) if (entry := found.get(name)) is not None else None
+            for name in (names.META_PROPERTIES, names.OWN_PROPERTIES)
+        )
+        if are_properties_lost(log.names, meta, own):
+            read_identity(disk_of(log)[0])
+    except DirectoryError as error:
+        return str(error)
+    return None
+
+
+def _has_segments(log: FoundLog) -> bool:
+    """Whether segments are there by now."""
+    try:
+        there = store_of(log.log_directory).entries(log.log_directory)
+    except DirectoryError:
+        return False
+    return any(names.parse_segment(each.name) is not None for each in there)
 
 
 def _is_later(log: FoundLog, at: LogPosition) -> bool:

@@ -1,9 +1,9 @@
 """`audit-invariants`: does a metadata log keep the promises that a quorum and its controller make?
 
 Each part is a function of its own over a table of the data source, of one log or one cluster: `audit_offsets` of
-`batches` and `checkpoints`, `audit_log` of the facts of `records`, `base` and `replay`, `audit_leaders` of `control`,
-`audit_snapshots` of `snapshots`; `merged` makes one of what several replicas share. Kafka's own behaviour is what is
-legal. Needs pyarrow and numpy, and no JVM.
+`batches` and `checkpoints`, `audit_majority` of what `audit_replicas` reads, `audit_log` of the facts of `records`,
+`base` and `replay`, `audit_leaders` of `control`, `audit_snapshots` of `snapshots`; `merged` makes one of what several
+replicas share. Kafka's own behaviour is what is legal. Needs pyarrow and numpy, and no JVM.
 """
 
 from fastquorum.spark.pipelines.invariants.facts import (
@@ -26,17 +26,18 @@ from fastquorum.spark.pipelines.invariants.findings import (
     Kind,
     as_report,
     empty_clusters,
+    holds_against_others,
     merged,
 )
 from fastquorum.spark.pipelines.invariants.leaders import COLUMNS as CONTROL_COLUMNS
 from fastquorum.spark.pipelines.invariants.leaders import TYPE as LEADER_TYPE
 from fastquorum.spark.pipelines.invariants.leaders import audit_leaders
+from fastquorum.spark.pipelines.invariants.majority import audit_majority
 from fastquorum.spark.pipelines.invariants.offsets import CHECKPOINT_COLUMNS, STATE_COLUMNS, audit_offsets
-from fastquorum.spark.pipelines.invariants.offsets import COLUMNS as BATCH_COLUMNS
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.pipelines.invariants.snapshots import COLUMNS as SNAPSHOT_COLUMNS
 from fastquorum.spark.pipelines.invariants.snapshots import audit_snapshots
-from fastquorum.spark.pipelines.invariants.whole import audit, audit_by
+from fastquorum.spark.pipelines.invariants.whole import BATCH_COLUMNS, audit, audit_by
 
 __all__ = [
     "BASE_COLUMNS",
@@ -60,12 +61,14 @@ __all__ = [
     "audit_by",
     "audit_leaders",
     "audit_log",
+    "audit_majority",
     "audit_offsets",
     "audit_snapshots",
     "base_facts",
     "base_facts_of",
     "empty_clusters",
     "facts_of",
+    "holds_against_others",
     "merged",
     "record_facts",
     "replay_facts",

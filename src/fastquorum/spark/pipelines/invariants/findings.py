@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.pipelines.remedies import OF_VERDICTS
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.pipelines.torn import CUT_OFF
 from fastquorum.spark.tables.quorum_state import NO_STATE
 
@@ -28,10 +30,13 @@ class Kind(StrEnum):
     SNAPSHOT_DIFFERS = "snapshot-differs"
     MISSING_SEGMENT = "missing-segment"
     LOST_RECORDS = "lost-records"
+    NOT_ON_MAJORITY = "not-on-majority"
     BIT_FLIP = "bit-flip"
     NOT_REPLAYABLE = "not-replayable"
+    PROPERTIES = "properties"
     QUORUM_STATE = "quorum-state"
     TORN_END = "torn-end"
+    COPIES = "copies"
     UNCHECKED = "unchecked"
 
 
@@ -49,10 +54,13 @@ PROMISES: Final = MappingProxyType(
         Kind.SNAPSHOT_DIFFERS: "a snapshot is what the log comes to at its offset",
         Kind.MISSING_SEGMENT: "offsets continue",
         Kind.LOST_RECORDS: "a log goes on to where its snapshots end, at least",
+        Kind.NOT_ON_MAJORITY: "what was committed stays on a majority of the voters",
         Kind.BIT_FLIP: "bytes are as they were written",
         Kind.NOT_REPLAYABLE: "a record fits what there is before it",
+        Kind.PROPERTIES: "a directory says what its log holds, and who votes",
         Kind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
         Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
+        Kind.COPIES: "a node has one directory",
         Kind.UNCHECKED: "what could not be checked is named",
     }
 )
@@ -62,9 +70,12 @@ _NEW_VOTER: Final = (
     "fetch the log from the others"
 )
 REMEDIES: Final[Mapping[str, str]] = {
+    Kind.NOT_ON_MAJORITY: OF_VERDICTS[Verdict.LACKING],
     Kind.NOT_REPLAYABLE: "a node stops there, unless it starts from a later snapshot: where the type or version is "
     "unknown here, newer software may have written it: upgrade the nodes, and this program; where only some replicas "
     "have it (audit replicas), format those anew; else restore a backup",
+    Kind.PROPERTIES: "its node does not start so, and the log was looked at as what its records are: put the file "
+    "back, and format nothing anew, for votes and records are there still",
     Kind.QUORUM_STATE: _NEW_VOTER,
     Kind.TORN_END: CUT_OFF,
     Kind.UNCHECKED: "where the log before it was removed, as retention does, nothing is to be done; else mend what "
@@ -76,7 +87,7 @@ _BY_WORDS: Final[Mapping[str, str]] = {
     NO_STATE: f"nothing is to be done about a copy that leaves it out; of a directory to run on, {_NEW_VOTER}",
 }
 """Of those that are told from others of their kind by what they say."""
-NOTES: Final = frozenset({Kind.TORN_END, Kind.UNCHECKED})
+NOTES: Final = frozenset({Kind.TORN_END, Kind.COPIES, Kind.UNCHECKED})
 """Kinds that break no promise."""
 
 SCHEMA: Final = pa.schema(
@@ -169,6 +180,11 @@ def merged(found: pa.Table) -> pa.Table:
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     numbers = [-1 if row[name] is None else row[name] for name in ("offset", "partition", "broker_id")]
     return (not row["is_violation"], row["kind"], numbers[0], row["topic"] or "", *numbers[1:], row["directories"])
+
+
+def holds_against_others(found: pa.Table) -> bool:
+    """Whether a log lacks what another one says was committed, which may have been while both were read."""
+    return Kind.NOT_ON_MAJORITY in found["kind"].to_pylist()
 
 
 def as_report(found: pa.Table) -> dict[str, Any]:

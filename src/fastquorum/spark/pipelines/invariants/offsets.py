@@ -39,6 +39,8 @@ STATE_COLUMNS: Final = (
     "begin_offset",
     "durable_offset",
     "last_epoch_start",
+    "refused",
+    "properties_error",
     "format",
     "error",
 )
@@ -59,6 +61,8 @@ class _Kept(NamedTuple):
     """The first offset of the last epoch that its leader-epoch-checkpoint has; 0: there is none."""
     begin: int
     """Where its files begin."""
+    refused: str | None
+    """Why a node does not start on the files that are there; None: it does, as far as they go."""
     is_of_users: bool
     """It has user records. Where a log of metadata begins, `facts.base_facts` looks at."""
 
@@ -72,8 +76,14 @@ class _Kept(NamedTuple):
             ends["durable_offset"],
             ends["last_epoch_start"] or 0,
             ends["begin_offset"] or 0,
+            _refused(told),
             is_of_users,
         )
+
+
+def _refused(told: pa.Table) -> str | None:
+    said = told["refused"].drop_null().to_pylist() if "refused" in told.schema.names else []
+    return next(iter(said), None)
 
 
 def _most(table: pa.Table, name: str) -> int | None:
@@ -132,6 +142,9 @@ def _of_state(told: pa.Table, end_offset: int) -> list[Finding]:
     itself may do without them."""
     if "format" not in told.schema.names:
         return []
+    lost = told["properties_error"].drop_null().to_pylist() if "properties_error" in told.schema.names else []
+    if lost:  # nobody can read the state without them
+        return [Finding(Kind.PROPERTIES, lost[0], None)]
     found = []
     for row in told.filter(told["error"].is_valid()).to_pylist():
         if row["format"] is not None:
@@ -144,6 +157,8 @@ def _of_state(told: pa.Table, end_offset: int) -> list[Finding]:
 def _lost(end_offset: int, kept: _Kept) -> list[Finding]:
     """Whoever made a snapshot, or fetched one in place of its log, had all that is in it, and what was synced does not
     go by itself: an end below either is no interrupted write."""
+    if kept.refused is not None:
+        return [Finding(Kind.LOST_RECORDS, kept.refused, end_offset)]
     if kept.snapshot_end > end_offset:
         had = f"its own snapshot is of all below {kept.snapshot_end}"
     elif (kept.durable_end or 0) > end_offset:

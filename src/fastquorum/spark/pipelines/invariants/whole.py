@@ -1,14 +1,18 @@
 """All of it in one process: what `jobs.audit_invariants` has Spark do, for a path of a few logs."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.invariants import facts, findings, leaders, offsets, snapshots
+from fastquorum.spark.pipelines import audit_replicas as replicas
+from fastquorum.spark.pipelines.invariants import facts, findings, leaders, majority, offsets, snapshots
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.scan import read_table
 
+BATCH_COLUMNS: Final = tuple(dict.fromkeys((*offsets.COLUMNS, *replicas.BATCH_COLUMNS)))
+"""What all of it reads of table `batches`."""
 Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Read = Callable[..., pa.Table]
 """Reads a table: its name, columns, what becomes of its batches and their schema as `mapped`, and options."""
@@ -22,11 +26,16 @@ def audit(path: str) -> pa.Table:
 def audit_by(read: Read) -> pa.Table:
     """As `audit`, of whatever logs `read` reads."""
     # Marks before batches: a node that runs goes on meanwhile.
+    present = read("quorum_state", tuple(dict.fromkeys((*offsets.STATE_COLUMNS, *replicas.PRESENT_COLUMNS))))
+    checkpoints = read("checkpoints", replicas.SNAPSHOT_COLUMNS)
     told = pa.concat_tables(
-        [read("quorum_state", offsets.STATE_COLUMNS), read("checkpoints", offsets.CHECKPOINT_COLUMNS)],
+        [present.select(offsets.STATE_COLUMNS), checkpoints.select(offsets.CHECKPOINT_COLUMNS)],
         promote_options="default",
     )
-    batches = read("batches", offsets.COLUMNS)
+    known = replicas.joined(
+        read("voters", replicas.VOTER_COLUMNS), present.select(replicas.PRESENT_COLUMNS), checkpoints
+    )
+    batches = read("batches", BATCH_COLUMNS)
     control = read("control", leaders.COLUMNS, types=leaders.TYPE)
     types = ",".join(facts.TYPES)
     said = pa.concat_tables(
@@ -39,6 +48,10 @@ def audit_by(read: Read) -> pa.Table:
     found = pa.concat_tables(
         [
             *(offsets.audit_offsets(_of_same(batches, each), each) for each in _parts(told, "directory")),
+            *(
+                majority.audit_majority(_of_same(batches, each, "cluster_id"), each)
+                for each in _parts(known, "cluster_id")
+            ),
             *(audit_log(each) for each in _parts(said, "directory")),
             *(leaders.audit_leaders(each) for each in _parts(control, "cluster_id")),
             snapshots.audit_snapshots(read("snapshots", snapshots.COLUMNS)),
@@ -63,6 +76,6 @@ def _parts(table: pa.Table, name: str) -> list[pa.Table]:
     return [table.filter(pc.equal(column, each)) for each in sorted(pc.unique(column).to_pylist())]
 
 
-def _of_same(table: pa.Table, log: pa.Table) -> pa.Table:
-    """Rows of the same directory."""
-    return table.filter(pc.equal(table["directory"], log["directory"][0]))
+def _of_same(table: pa.Table, log: pa.Table, name: str = "directory") -> pa.Table:
+    """Rows of the same directory, or of what else a column names; null is one, too."""
+    return table.filter(pc.equal(table[name].fill_null(""), pc.fill_null(log[name][0], "")))

@@ -1,0 +1,114 @@
+"""Directories of our nodes that lost files, or are older than the others, as every audit tells of them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import fastquorum as fq
+from fastquorum.cli.main import main
+from fastquorum.kernels import load
+from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.audit_replicas import as_report
+from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.mark import LogPosition, Mark, encode_mark
+from fastquorum.storage.names import (
+    DURABLE_MARK,
+    EPOCH_CHECKPOINT,
+    LOG_DIRECTORY,
+    META_PROPERTIES,
+    OWN_PROPERTIES,
+    QUORUM_STATE,
+)
+from fastquorum.storage.verifying import Severity
+from tests.spark.replicas import Replicas
+from tests.spark.tables.directories import batch
+
+BLANK = {"removed": None, "emptied": b"", "zeroed": bytes(200)}
+
+
+@pytest.fixture(scope="module")
+def closed_node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("closed") / "n1"
+    with fq.sync.open(str(root), node_id=1, kernels="native") as quorum:
+        quorum.wait_ready()
+        quorum.append([b"51"] * 20)
+    return root
+
+
+@pytest.fixture
+def node(closed_node: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(closed_node, tmp_path / "n1"))
+
+
+def broken(root: Path) -> list[tuple[str, str]]:
+    found = invariants.as_report(LocalEngine(1).audit_invariants(str(root)))
+    return [(row["kind"], row["says"]) for row in found["violations"]]
+
+
+def test_older_copies_on_a_majority_are_told_by_both_audits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    three = Replicas(tmp_path, 1, 2, 3)
+    three.append(batch(0, 4), 1, 2, 3)
+    three.append(batch(4, 2), 3)
+    (segment,) = three.segments(3)
+    mark = Path(three.path(3)) / LOG_DIRECTORY / DURABLE_MARK
+    at = LogPosition(6, 0, segment.stat().st_size)
+    for committed, expected in ((6, Verdict.LACKING), (4, Verdict.SAME)):
+        mark.write_bytes(encode_mark(load("native"), Mark(at, 0, 0, committed)))
+        paths = [three.path(each) for each in (1, 2, 3)]
+        rows = as_report(LocalEngine(1).audit_replicas(str(tmp_path)))["replicas"]
+        assert [row["verdict"] for row in rows[:2]] == [expected] * 2
+        code = int(expected is Verdict.LACKING)
+        assert (main(["audit", "replicas", *paths]), main(["audit", "invariants", *paths])) == (code, code)
+        said = capsys.readouterr().out
+        assert said.count("start none of these without a replica that has the records") == 2 * code
+        assert ("2 lacking committed records" in said, "1 not-on-majority" in said) == (bool(code), bool(code))
+    # Of two of three nobody can tell: the third may have it.
+    mark.write_bytes(encode_mark(load("native"), Mark(at, 0, 0, 6)))
+    properties = Path(three.path(3)) / OWN_PROPERTIES
+    properties.write_text(properties.read_text() + "format.version=1\nvoters=1@h:1,2@h:1,3@h:1\n")
+    meta = properties.with_name(META_PROPERTIES)
+    meta.write_text(meta.read_text() + "directory.id=AQEBAQEBAQEBAQEBAQEBAQ\n")
+    assert main(["audit", "replicas", *paths[1:]]) == 0
+
+
+def test_a_node_without_the_segments_that_it_had_is_divergent_and_breaks_a_promise(node: Path) -> None:
+    for name in ("00000000000000000000.log", DURABLE_MARK, EPOCH_CHECKPOINT):
+        (node / LOG_DIRECTORY / name).unlink()
+    (finding, *_) = open_offline(str(node), load("native")).verify_directory().findings
+    (row,) = as_report(LocalEngine(1).audit_replicas(str(node)))["divergent"]
+    assert finding.severity is Severity.CORRUPT
+    assert row["why"] == finding.text
+    assert row["why"].startswith("the log directory was in use, but its segments are gone: put them back from a copy")
+    assert broken(node) == [("lost-records", finding.text)]
+
+
+@pytest.mark.parametrize("data", BLANK.values(), ids=BLANK)
+@pytest.mark.parametrize("has_state", [True, False])
+def test_lost_properties_are_told_and_the_records_are_those_of_users_still(
+    node: Path, data: bytes | None, *, has_state: bool
+) -> None:
+    path = node / OWN_PROPERTIES
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    if not has_state:
+        (node / QUORUM_STATE).unlink()
+    ((kind, says),) = broken(node)
+    assert (kind, OWN_PROPERTIES in says) == ("properties", True)
+    seen = open_offline(str(node), load("native")).verify_directory()
+    assert not seen.is_sound
+    assert [row["verdict"] for row in as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]] == ["same"]
+
+
+def test_a_directory_and_its_copy_are_a_note_of_both_audits(
+    node: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = shutil.copytree(node, tmp_path / "copy")
+    text = f"{copy} and {node} are of node 1, which has one vote"
+    for command in ("replicas", "invariants"):
+        assert main(["audit", command, str(node), str(copy)]) == 0
+        assert text in capsys.readouterr().out

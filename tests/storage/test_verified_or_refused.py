@@ -1,0 +1,170 @@
+"""What a node does not start on, `log verify` does not call sound: whatever files are lost, damaged or another's."""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Kernels
+from fastquorum.node.io.directory import OpenDirectory
+from fastquorum.node.settings import NodeSettings
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.format import FormatOptions, format_directory
+from fastquorum.storage.identity import LogKind, parse_voters
+from fastquorum.storage.io_directory import DataDirectory
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
+    DURABLE_MARK,
+    LOCK,
+    LOG_DIRECTORY,
+    META_PROPERTIES,
+    QUORUM_STATE,
+    checkpoint_name,
+    segment_name,
+)
+from fastquorum.storage.verifying import Severity
+from fastquorum.types import OffsetAndEpoch, Uuid
+
+from .fake_disk import FakeFlusher
+from .logs import SMALL, Rig, checkpoint
+
+VOTERS = parse_voters("1@127.0.0.1:19091,2@127.0.0.1:19092")
+
+
+def made(root: Path, kernels: Kernels, values: list[bytes], kind: LogKind = LogKind.USER) -> Path:
+    """A node's directory with these records, a batch each, closed."""
+    disk = RealDisk.open_directory(str(root), kernels, create=True)
+    format_directory(disk, kernels, FormatOptions("c", 1, Uuid(b"\1" * 16), VOTERS, kind), now_ms=1)
+    flusher = FakeFlusher()
+    with DataDirectory.open(str(root), kernels, SMALL, flusher) as data:
+        data.states.save(ElectionState(epoch=2))
+        rig = Rig.__new__(Rig)
+        rig.kernels, rig.flusher, rig.log = kernels, flusher, data.log
+        for value in values:
+            rig.append(1, value)
+        rig.flush()
+    return root
+
+
+def is_refused(root: Path, kernels: Kernels) -> bool:
+    """Whether a node would not start here. Opening mends what it can: of a copy."""
+    copy = shutil.copytree(root, root.with_name("tried"))
+    try:
+        opened = OpenDirectory(str(copy), kernels, QuorumConfig(), NodeSettings(), lambda *_: None)
+        opened.close(None)
+    except FastQuorumError:
+        return True
+    finally:
+        shutil.rmtree(copy)
+    return False
+
+
+def is_sound(root: Path, kernels: Kernels) -> bool:
+    return open_offline(str(root), kernels).verify_directory().is_sound
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def halved(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def files_of(root: Path) -> list[str]:
+    found = [str(each.relative_to(root)) for each in root.rglob("*") if each.is_file()]
+    return sorted(each for each in found if each != LOCK)
+
+
+def losses(root: Path) -> Iterator[dict[str, Callable[[Path], None]]]:
+    """One, two or three files gone; or one that is damaged, and perhaps another one gone. A directory of which nothing
+    is left that says a node ran there is a log by itself."""
+    names, mark = files_of(root), f"{LOG_DIRECTORY}/{DURABLE_MARK}"
+    in_log = [name for name in names if name.startswith(LOG_DIRECTORY)]
+    sets = [itertools.combinations(names, 1), itertools.combinations(names, 2), itertools.combinations(in_log, 3)]
+    for gone in itertools.chain(*sets):
+        yield dict.fromkeys(gone, removed)
+    for name, how in itertools.product(names, (emptied, zeroed, halved)):
+        yield {name: how}
+        if name != mark:
+            yield {name: how, mark: removed}
+
+
+@pytest.mark.parametrize("count", [0, 30])
+def test_what_a_node_does_not_start_on_is_not_sound(tmp_path: Path, kernels: Kernels, count: int) -> None:
+    whole = made(tmp_path / "whole", kernels, [b"%03d" % each for each in range(count)])
+    assert not is_refused(whole, kernels)
+    assert is_sound(whole, kernels)
+    root, wrong = tmp_path / "n1", []
+    for changes in losses(whole):
+        shutil.copytree(whole, root)
+        for name, how in changes.items():
+            how(root / name)
+        is_log_alone = changes.get(META_PROPERTIES) is removed
+        if not is_log_alone and is_sound(root, kernels) and is_refused(root, kernels):
+            wrong.append({name: how.__name__ for name, how in changes.items()})
+        shutil.rmtree(root)
+    assert wrong == []
+
+
+def test_a_mark_of_another_log_is_not_sound(tmp_path: Path, kernels: Kernels) -> None:
+    root = made(tmp_path / "n1", kernels, [b"ours" * 9] * 5)
+    other = made(tmp_path / "n2", kernels, [b"theirs"] * 4)
+    mark = Path(LOG_DIRECTORY) / DURABLE_MARK
+    shutil.copy(other / mark, root / mark)
+    assert is_refused(root, kernels)
+    (finding,) = [
+        each
+        for each in open_offline(str(root), kernels).verify_directory().findings
+        if each.severity is Severity.CORRUPT
+    ]
+    assert finding.path == str(root / mark)
+    assert finding.text.startswith("no batch ends at offset 4, up to which it says that the log was synced: ")
+
+
+def test_a_snapshot_of_another_replica_behind_the_log_is_not_sound(tmp_path: Path, kernels: Kernels) -> None:
+    root = made(tmp_path / "n1", kernels, [b"x"] * 5)
+    snapshot = OffsetAndEpoch(9, 0)
+    (root / LOG_DIRECTORY / checkpoint_name(snapshot)).write_bytes(checkpoint(kernels, snapshot))
+    assert is_refused(root, kernels)
+    assert not is_sound(root, kernels)
+
+
+def test_a_damaged_bootstrap_checkpoint_is_not_sound(tmp_path: Path, kernels: Kernels) -> None:
+    root = made(tmp_path / "n1", kernels, [], LogKind.METADATA)
+    path = root / BOOTSTRAP_CHECKPOINT
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert is_refused(root, kernels)
+    assert not is_sound(root, kernels)
+
+
+def test_that_the_segments_of_a_log_that_was_in_use_are_gone_is_told_in_the_words_of_run(
+    tmp_path: Path, kernels: Kernels
+) -> None:
+    root = made(tmp_path / "n1", kernels, [b"x"] * 3)
+    for name in (segment_name(0), DURABLE_MARK, "leader-epoch-checkpoint"):
+        (root / LOG_DIRECTORY / name).unlink()
+    assert (root / QUORUM_STATE).exists()
+    with pytest.raises(FastQuorumError) as refused:
+        DataDirectory.open(str(root), kernels, SMALL, FakeFlusher())
+    texts = [each.text for each in open_offline(str(root), kernels).verify_directory().findings]
+    assert any(
+        text.startswith("the log directory was in use, but its segments are gone: put them back") for text in texts
+    )
+    assert str(refused.value).replace("; put", ": put").endswith(texts[0])
