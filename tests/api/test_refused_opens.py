@@ -1,6 +1,7 @@
 """An open that is refused changes nothing: everything is decided before the first byte is written."""
 
 import asyncio
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,3 +161,24 @@ def test_what_a_user_log_does_not_heed_is_named_wherever_it_was_said(
     with pytest.raises(ConfigError, match="retention_bytes"):
         sync.open(tmp_path / "n", node_id=1)
     assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ("__cluster_metadata-0", "a quorum of one has its records nowhere else"),
+        ("__cluster_metadata-0/*", "a quorum of one has its records nowhere else"),
+        ("quorum-state.mdb", "those of a quorum of one are here alone, and `fastquorum log dump` reads them still"),
+    ],
+)
+def test_a_quorum_of_one_is_sent_to_no_others_for_what_it_has_lost(tmp_path: Path, lost: str, words: str) -> None:
+    with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"x")
+    for path in tmp_path.glob(lost):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = contents(tmp_path)
+    with pytest.raises(DirectoryError, match="where there are other voters, format an empty directory") as refused:
+        sync.open(tmp_path, **QUICK)
+    assert refused.value.hint.endswith(words)
+    assert contents(tmp_path) == before

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum.cli.main import EXIT_BROKEN_PIPE, EXIT_CODES
+from fastquorum.cli.node_signals import STOPPING
+from fastquorum.errors import FastQuorumError
 from tests.cli.conftest import COMMAND
+from tests.conftest import ROOT
 from tests.wire.golden import CLUSTER
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -147,3 +152,15 @@ def test_a_reader_that_is_slow_gets_everything_though_the_pipe_does_not_wait() -
         process = subprocess.Popen([*COMMAND, "metrics", "grafana"], stdout=write_fd)
         os.close(write_fd)
         assert (reader.read(), process.wait(WAIT_S)) == (whole, 0)
+
+
+def test_every_code_that_a_command_can_end_with_is_listed() -> None:
+    """In README, and where `--help` of the whole command ends."""
+    kinds = [FastQuorumError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    ending = (*SIGNALS, *STOPPING, signal.SIGPIPE)
+    codes = {0, EXIT_BROKEN_PIPE, *(each.exit_code for each in kinds), *(128 + number for number in ending)}
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    for listed in (EXIT_CODES, readme.partition("Exit codes: ")[2].partition(". * ")[0]):
+        assert {int(each) for each in re.findall(r"\b(\d+) [a-z]", listed)} == codes, listed

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum import sync
 from fastquorum.storage.names import QUORUM_STATE
 from tests.privileges import mounted
 from tests.process.cluster import CLUSTER_ID, Cluster, cluster, fixed_ports
 from tests.process.command import fastquorum, picture, refusal
+from tests.process.processes import WAIT_S
 
 OTHER_CLUSTER = "BBBBBBBBBBBBBBBBBBBBBQ"
 
@@ -144,6 +146,26 @@ def test_a_newer_on_disk_format(formatted: Path, tmp_path: Path) -> None:
         said = refusal(fastquorum("run", "--data", str(tmp_path / "newer")))
     assert "version" in said
     assert "2" in said
+
+
+@pytest.mark.parametrize("lost", ["fastquorum.properties", "meta.properties"])
+@pytest.mark.parametrize("how", ["removed", "emptied", "zeroed"])
+def test_a_voter_that_has_lost_its_properties_is_not_run_as_something_else(tmp_path: Path, lost: str, how: str) -> None:
+    data = tmp_path / "n1"
+    voter = f"1@127.0.0.1:{fixed_ports(1)[0]}"
+    assert fastquorum("format", "--data", str(data), *_identity(1)[:4], "--voters", voter).returncode == 0
+    with sync.open(data) as quorum:
+        quorum.wait_ready(WAIT_S)
+    path = data / lost
+    if how == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(b"" if how == "emptied" else bytes(path.stat().st_size))
+    with unchanged(data):
+        for words in (("run",), ("format", *_identity(1)[:4], "--voters", voter)):
+            said = refusal(fastquorum(words[0], "--data", str(data), *words[1:]))
+            assert str(data) in said
+            assert lost in said
 
 
 def test_a_damaged_vote_keeps_the_node_down_and_the_quorum_up(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_one_that_is_missing_beside_records(ours: Path, kafkas: Path, capsys: py
         code, (finding,) = verified(root, capsys)
         assert (code, finding["path"]) == (4, str(root / name))
         assert "the quorum state is missing, but the log has records up to offset" in finding["text"]
-        assert "restore the file, or format an empty directory under a new directory id" in finding["text"]
+        assert "restore the file, or, where there are other voters, format an empty directory" in finding["text"]
 
 
 def test_one_that_is_older_than_the_log(kafkas: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,6 +112,18 @@ def test_a_torn_end_is_told_whatever_the_vote_is(ours: Path, kernels: Kernels) -
     (ours / LOG_DIRECTORY / "durable-mark").unlink()
     path.write_bytes(path.read_bytes() + (22).to_bytes(8, "big"))
     assert open_offline(str(ours), kernels).torn_tail() is not None
+
+
+@pytest.mark.parametrize("name", [OWN_PROPERTIES, "meta.properties"])
+def test_what_says_whose_it_is_may_be_lost(ours: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    (ours / name).unlink()
+    code, (finding,) = verified(ours, capsys)
+    assert (code, finding["severity"], finding["path"]) == (4, Severity.CORRUPT, str(ours))
+    assert finding["text"].startswith(f"{name} is missing: ")
+    (ours / QUORUM_STATE).unlink()
+    assert verified(ours, capsys)[0] == (4 if name == OWN_PROPERTIES else 0), "as one that was not wholly formatted"
+    (ours / name).touch()
+    assert [each["path"] for each in verified(ours, capsys)[1]] == [str(ours), str(ours / QUORUM_STATE)]
 
 
 def test_the_help_names_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,10 +175,13 @@ class ProducerCore(Guarded):
             self._next_sequence = end
 
     def _pause_s(self, error: NotLeader | Overloaded) -> float:
-        """How long to wait before the next try; raises `error` if a try here is no use: another node leads."""
+        """How long to wait before the next try; raises `error` if a try here is no use: another node leads. While
+        nobody is known to, an open producer waits for an election: its append may be there already. One that is being
+        opened has nothing to wait for, and whoever opens it may look elsewhere."""
         if isinstance(error, Overloaded):
             return error.retry_after_s
-        if error.leader_id not in (NO_NODE, self._node.identity.node_id):
+        its_own = self._node.identity.node_id
+        if error.leader_id not in ((NO_NODE, its_own) if self._is_open else (its_own,)):
             raise error
         return RETRY_S
 

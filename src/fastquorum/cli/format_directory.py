@@ -1,18 +1,18 @@
 """`fastquorum format`: makes a data directory for one node. Formatting the same way again changes nothing."""
 
 import argparse
+import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, node_number
 from fastquorum.cli.output import print_json, print_table, tell
 from fastquorum.errors import UsageError
-from fastquorum.node.io.clock import wall_clock_ms
-from fastquorum.node.io.directory import lock_directory, new_directory_id, present_identity
+from fastquorum.node.io.directory import new_directory_id, present_identity
+from fastquorum.node.io.formatting import format_locked
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.settings import NodeSettings
-from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
+from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options
 from fastquorum.storage.identity import Identity, LogKind, format_voters, parse_voters
 from fastquorum.types import LISTENER_NAME, ZERO_UUID, VoterSet
 
@@ -71,15 +71,14 @@ def run(arguments: argparse.Namespace) -> int:
     present = present_identity(path, kernels)
     options = _options(arguments, settings, present)
     check_options(options)  # before a directory is made for nothing
-    with ExitStack() as resources:
-        disk, _ = lock_directory(path, kernels, resources)
-        identity = format_directory(disk, kernels, options, now_ms=wall_clock_ms())
+    identity = format_locked(path, kernels, options)
+    root = os.path.abspath(path)
     if present is not None:
         tell(
-            f"{disk.root} is formatted already, with cluster id {identity.cluster_id}: nothing is changed; to begin "
+            f"{root} is formatted already, with cluster id {identity.cluster_id}: nothing is changed; to begin "
             "anew, name another directory"
         )
-    _show(disk.root, identity, arguments.format)
+    _show(root, identity, arguments.format)
     return 0
 
 

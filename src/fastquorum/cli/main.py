@@ -1,8 +1,7 @@
 """Entry point: finds the subcommand, runs it, and turns what it raises into one line and an exit code.
 
-Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, or a refusal that changed nothing, 3 try again, 4 corrupt
-bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 143 terminated. Errors bring theirs along
-(`FastQuorumError.exit_code`).
+Exit codes are listed in EXIT_CODES, which `--help` shows. Errors bring theirs along (`FastQuorumError.exit_code`);
+signals end a command with 128 and their number.
 """
 
 import argparse
@@ -30,7 +29,8 @@ from fastquorum.meant import related
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
     "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, or a refusal that changed nothing, "
-    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 143 terminated"
+    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 131 quit, "
+    "141 nobody reads on, 143 terminated"
 )
 
 

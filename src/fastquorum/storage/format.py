@@ -97,7 +97,7 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
             wanted = wanted._replace(directory_id=found.directory_id)  # nobody asked for a particular one
         _refuse_other(disk, wanted._replace(is_port_drawn=found.is_port_drawn), found)
         return found
-    _refuse_foreign_log(disk)
+    check_without_log(disk)
     disk.make_directory(names.LOG_DIRECTORY)
     times = CheckpointTimes.at(now_ms)
     disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options))
@@ -273,14 +273,18 @@ def _shown(value: object) -> str:
     return format_voters(value) if isinstance(value, VoterSet) else str(value)
 
 
-def _refuse_foreign_log(disk: Disk) -> None:
-    """Records, or a vote, without meta.properties: somebody's directory that lost a file, not one to write over."""
+def check_without_log(disk: Disk) -> None:
+    """Raise DirectoryError for records, or a vote, without meta.properties: somebody's directory that lost a file, not
+    one to write over."""
+    found = ["a quorum state" for name in (names.QUORUM_STATE, names.KAFKA_STATE) if disk.exists(name)]
     for name in disk.list(names.LOG_DIRECTORY):
         is_log = names.parse_segment(name) is not None
         if is_log and (name != names.segment_name(0) or _size(disk, names.join(names.LOG_DIRECTORY, name))):
-            raise DirectoryError(f"it holds a log ({name}) but no meta.properties", "restore that file", disk.root)
-    if disk.exists(names.QUORUM_STATE):
-        raise DirectoryError("it holds a quorum state but no meta.properties", "restore that file", disk.root)
+            found.append(f"a log ({name})")
+    if found:
+        raise DirectoryError(
+            f"it holds {found[0]}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
+        )
 
 
 def _size(disk: Disk, name: str) -> int:

@@ -2,16 +2,27 @@
 `fastquorum.properties`.
 
 A directory that Apache Kafka formatted has only the former; the rest then takes the values that Kafka's has by its
-nature. Source: KIP-631 (meta.properties), KIP-853 (directory ids).
+nature. One of ours that has lost the latter is refused: taken for Kafka's, it would be another log, of other voters.
+Source: KIP-631 (meta.properties), KIP-853 (directory ids).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fastquorum.addresses import AddressError, parse_address
 from fastquorum.errors import DirectoryError
-from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES, ZERO_CHECKPOINT
+from fastquorum.storage.names import (
+    DURABLE_MARK,
+    LOG_DIRECTORY,
+    META_PROPERTIES,
+    OWN_PROPERTIES,
+    QUORUM_STATE,
+    RETIRED_SUFFIX,
+    ZERO_CHECKPOINT,
+    join,
+)
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.state_value import StateOwner
@@ -33,6 +44,17 @@ FORMAT_VERSION: Final = 1
 """Of everything in the directory that is not Kafka's. A newer one is refused."""
 META_VERSION: Final = 1
 _VOTER: Final = "ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
+_LEFT_BY_OURS: Final = (QUORUM_STATE, QUORUM_STATE + RETIRED_SUFFIX, join(LOG_DIRECTORY, DURABLE_MARK))
+"""Files that a node of ours leaves in its directory, and a member that keeps its metadata there does not."""
+
+
+_WAYS_BACK: Final = {
+    META_PROPERTIES: "put it back from a copy of this directory",
+    OWN_PROPERTIES: "nothing else says who votes, and what kind of log it is: put it back from a copy, or from another "
+    "voter's directory, where it is the same; if there is none, from an empty directory that is formatted with the "
+    "line that this one was formatted with",
+}
+"""What to do about one that is lost. Never to format anew: votes and records are there still."""
 
 
 class LogKind(StrEnum):
@@ -82,19 +104,13 @@ def read_identity(disk: Disk, *, cluster_id: str | None = None, node_id: NodeId 
     """Read whose directory it is, and refuse it if another cluster or node was expected.
 
     Raises:
-        DirectoryError: not formatted, unreadable, of a newer format, or foreign (both sides are named).
+        DirectoryError: not formatted, incomplete, unreadable, of a newer format, or foreign (both sides are named).
     """
     if not is_formatted(disk):
+        if disk.exists(QUORUM_STATE):
+            raise _unusable(disk, META_PROPERTIES, "is missing")
         raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", disk.root)
-    meta = _read(disk, META_PROPERTIES)
-    own = _read(disk, OWN_PROPERTIES) if disk.exists(OWN_PROPERTIES) else {}
-    try:
-        identity = _parse(disk, meta, own)
-    except (KeyError, ValueError) as error:
-        if isinstance(error, DirectoryError):
-            raise
-        what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise DirectoryError(f"its properties cannot be used: {what}", "restore the file", disk.root) from error
+    identity = _parse(disk, _read(disk, META_PROPERTIES), _read_own(disk))
     for what, asked, found in (("cluster", cluster_id, identity.cluster_id), ("node", node_id, identity.node_id)):
         if asked is not None and asked != found:
             raise DirectoryError(
@@ -103,30 +119,57 @@ def read_identity(disk: Disk, *, cluster_id: str | None = None, node_id: NodeId 
     return identity
 
 
+def was_run_by_us(disk: Disk) -> bool:
+    """Has a node of ours left its files in the directory, whoever formatted it?"""
+    return any(disk.exists(name) for name in _LEFT_BY_OURS)
+
+
+def meta_by_kafka(data: bytes) -> bool:
+    """Did Apache Kafka write this meta.properties? Java's `Properties.store` begins with a comment, the time; our
+    `format` writes none."""
+    return data.startswith(b"#")
+
+
+def _read_own(disk: Disk) -> dict[str, str]:
+    """Return our own properties; nothing where Kafka formatted the directory. DirectoryError if they are lost."""
+    if disk.exists(OWN_PROPERTIES):
+        own = _read(disk, OWN_PROPERTIES)
+        if not own:
+            raise _unusable(disk, OWN_PROPERTIES, "is empty")
+        return own
+    if was_run_by_us(disk) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
+        raise _unusable(disk, OWN_PROPERTIES, "is missing")
+    return {}
+
+
 def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
-    if meta["version"] != str(META_VERSION):
-        raise ValueError(f"meta.properties has version {meta['version']}, only {META_VERSION} is known")
-    format_version = int(own["format.version"]) if own else 0
-    if format_version > FORMAT_VERSION:
-        raise DirectoryError(
-            f"it has on-disk format version {format_version}, this fastquorum knows {FORMAT_VERSION}",
-            "use the version that wrote it",
-            disk.root,
+    with _named(disk, META_PROPERTIES):
+        if meta["version"] != str(META_VERSION):
+            raise ValueError(f"it has version {meta['version']}, only {META_VERSION} is known")
+        cluster_id, node_id, directory_id = meta["cluster.id"], meta["node.id"], meta["directory.id"]
+        key = ReplicaKey(_stored_id(node_id), Uuid.parse(directory_id))
+    with _named(disk, OWN_PROPERTIES):
+        format_version = int(own["format.version"]) if own else 0
+        if format_version > FORMAT_VERSION:
+            raise DirectoryError(
+                f"it has on-disk format version {format_version}, this fastquorum knows {FORMAT_VERSION}",
+                "use the version that wrote it",
+                disk.root,
+            )
+        listener_name = own.get("listener.name", LISTENER_NAME)
+        return Identity(
+            cluster_id=cluster_id,
+            node_id=key.id,
+            directory_id=key.directory_id,
+            log_kind=LogKind(own.get("log.kind", LogKind.METADATA)),
+            topic_name=own.get("topic.name", TOPIC_NAME),
+            voters=_stored_voters(own.get("voters", ""), listener_name),
+            kraft_version=int(own.get("kraft.version", "1" if disk.exists(ZERO_CHECKPOINT) else "0")),
+            listener_name=listener_name,
+            format_version=format_version,
+            is_controller=own.get("controller") == "true",
+            is_port_drawn=own.get("port.drawn") == "true",
         )
-    listener_name = own.get("listener.name", LISTENER_NAME)
-    return Identity(
-        cluster_id=meta["cluster.id"],
-        node_id=_stored_id(meta["node.id"]),
-        directory_id=Uuid.parse(meta["directory.id"]),
-        log_kind=LogKind(own.get("log.kind", LogKind.METADATA)),
-        topic_name=own.get("topic.name", TOPIC_NAME),
-        voters=_stored_voters(own.get("voters", ""), listener_name),
-        kraft_version=int(own.get("kraft.version", "1" if disk.exists(ZERO_CHECKPOINT) else "0")),
-        listener_name=listener_name,
-        format_version=format_version,
-        is_controller=own.get("controller") == "true",
-        is_port_drawn=own.get("port.drawn") == "true",
-    )
 
 
 def _stored_id(text: str) -> NodeId:
@@ -137,10 +180,24 @@ def _stored_id(text: str) -> NodeId:
 
 
 def _read(disk: Disk, name: str) -> dict[str, str]:
-    try:
+    with _named(disk, name):
         return parse_properties(disk.read_file(name))
-    except ValueError as error:
-        raise DirectoryError(f"{name} is no properties file: {error}", "restore the file", disk.root) from error
+
+
+@contextmanager
+def _named(disk: Disk, name: str) -> Iterator[None]:
+    """Name the file, as a DirectoryError, whose values cannot be used inside."""
+    try:
+        yield
+    except DirectoryError:
+        raise
+    except (KeyError, ValueError) as error:
+        what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+        raise _unusable(disk, name, f"cannot be used: {what}") from error
+
+
+def _unusable(disk: Disk, name: str, how: str) -> DirectoryError:
+    return DirectoryError(f"{name} {how}", _WAYS_BACK[name], disk.root)
 
 
 def format_voters(voters: VoterSet) -> str:

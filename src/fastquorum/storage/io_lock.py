@@ -77,10 +77,19 @@ def _lock_file(root: str) -> int:
         raise DirectoryError(f"{LOCK} cannot be opened: {reason(error)}", remedy(error.errno or 0), root) from error
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _check_there(fd, path)
     except OSError as error:
         os.close(fd)
         raise lock_refusal(error, root) from error
     return fd
+
+
+def _check_there(fd: int, path: str) -> None:
+    """Raise OSError if the file that was locked is not the one there any more: a format that failed took it away."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(fd), os.stat(path)):
+            return
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def lock_refusal(error: OSError, root: str) -> DirectoryError:

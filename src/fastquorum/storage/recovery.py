@@ -22,6 +22,7 @@ above 0 needs a good snapshot that covers what precedes it; one that begins at 0
 aside.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -33,6 +34,7 @@ from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs, write_epochs
 from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
 from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
 from fastquorum.storage.segment import Segment, create_segment
 from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, remove_below, supersedes
@@ -117,8 +119,9 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
     """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open."""
     where = f"{disk.root}/{directory}"
     if not disk.exists(directory):
-        hint = "put it back, or format an empty directory and let it fetch the log from the others"
-        raise DirectoryError("the log directory is missing", hint, where)
+        raise DirectoryError(
+            "the log directory is missing", f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}", where
+        )
     listing = disk.list(directory)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
     mark = read_mark(disk, kernels, directory)
@@ -129,7 +132,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
     if mark is not None and mark.is_anew:
         inspection.begins_at = _covering_snapshot(where, inspection.snapshots, mark.at.offset)
         return inspection
-    _check_bounds(where, listing, bases, mark)
+    check_bounds(where, listing, bases, mark, has_voted=disk.exists(names.QUORUM_STATE))
     if bases and bases[0] > 0:
         _covering_snapshot(where, inspection.snapshots, bases[0])
     inspection.end_offset = bases[0] if bases else 0
@@ -152,18 +155,22 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
     return inspection
 
 
-def _check_bounds(where: str, listing: list[str], bases: list[Offset], mark: Mark | None) -> None:
-    """The first segment must be covered, and the mark's must be there."""
+def check_bounds(
+    where: str, listing: Collection[str], bases: Collection[Offset], mark: Mark | None, *, has_voted: bool
+) -> None:
+    """The mark's segments must be there, and one at least. `bases`: of those that the mark has not left behind. A log
+    is made before a vote is kept beside it: `has_voted` without one is a log that is gone. CorruptionError,
+    DirectoryError."""
     if mark is not None:
         first = [mark.start_offset] if mark.start_offset else []  # an older version did not say where it begins
         for needed in [*first, mark.at.segment_base]:
             if needed not in bases:
                 missing = names.segment_name(needed)
                 raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}")
-    if not bases and names.PARTITION_METADATA in listing:
+    if not bases and (names.PARTITION_METADATA in listing or has_voted):
         raise DirectoryError(
             "the log directory was in use, but its segments are gone",
-            "put them back, or format this replica anew under a new directory id",
+            f"put them back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
             where,
         )
 
@@ -182,19 +189,28 @@ def _covering_snapshot(where: str, snapshots: FoundSnapshots, start_offset: Offs
 def _compare_with_snapshot(where: str, inspection: Inspection) -> None:
     """Everything known to be synced was found good. Has a snapshot more to say than the log?"""
     latest = inspection.snapshots.latest
-    if latest is None:
-        return
     start_offset = inspection.kept[0].segment.base_offset if inspection.kept else 0
     end_offset, last_epoch = inspection.end_offset, inspection.last_epoch
-    if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=last_epoch):
+    if latest is not None and knows_more(
+        where, latest, start_offset=start_offset, end_offset=end_offset, last_epoch=last_epoch
+    ):
         inspection.begins_at = latest
-    elif latest.offset > end_offset:
+
+
+def knows_more(
+    where: str, latest: OffsetAndEpoch, *, start_offset: Offset, end_offset: Offset, last_epoch: Epoch
+) -> bool:
+    """Does the latest snapshot know more than a log beside it? DirectoryError: the two cannot be of one replica."""
+    if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=last_epoch):
+        return True
+    if latest.offset > end_offset:
         raise DirectoryError(
             f"checkpoint {names.checkpoint_name(latest)} ends behind the log (offset {end_offset}), but is of an older "
             f"epoch than the log's last, {last_epoch}",
             "files of two replicas are mixed here: put back what belongs together, or replace this replica",
             where,
         )
+    return False
 
 
 def _look_into(kernels: Kernels, inspection: Inspection, segment: Segment) -> None:

@@ -9,8 +9,9 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.identity import Identity
-from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, join, segment_name
+from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, ZERO_CHECKPOINT, join, segment_name
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.types import Epoch, Offset, VoterSet
 
@@ -30,6 +31,23 @@ def first_voters(disk: Disk, kernels: Kernels, identity: Identity) -> tuple[Vote
     return identity.voters, 0
 
 
+def check_owner(disk: Disk) -> None:
+    """DirectoryError unless the votes in this directory are ours to give."""
+    if not disk.exists(KAFKA_STATE):
+        return
+    if disk.exists(QUORUM_STATE):
+        raise DirectoryError(
+            "two files say how this replica voted, Kafka's and ours: a handover was interrupted",
+            "finish it: `fastquorum handover`, the same way as before",
+            disk.root,
+        )
+    raise DirectoryError(
+        "Apache Kafka keeps this replica's votes",
+        "stop Kafka's node, and take it over: `fastquorum handover --from-kafka`",
+        disk.root,
+    )
+
+
 def check_state(state: ElectionState | None, *, end_offset: Offset, last_epoch: Epoch, path: str) -> ElectionState:
     """The state to start from.
 
@@ -42,8 +60,7 @@ def check_state(state: ElectionState | None, *, end_offset: Offset, last_epoch: 
         if end_offset > 0:
             raise DirectoryError(
                 f"the quorum state is missing, but the log has records up to offset {end_offset}",
-                "this replica no longer knows how it voted: restore the file, or format an empty directory under a new "
-                "directory id and let it fetch the log from the others",
+                f"this replica no longer knows how it voted: restore the file, or, {REPLACE}; {STILL_READ}",
                 path,
             )
         return ElectionState()

@@ -11,15 +11,16 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
-from fastquorum.storage.identity import is_formatted, read_identity
+from fastquorum.storage.identity import is_formatted, read_identity, was_run_by_us
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.startup import check_state
-from fastquorum.storage.state_value import STATE_KEY, decode_state
+from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state
 from fastquorum.storage.verifying import Finding, Severity, Verification
 
-_BACK: Final = "restore the file, or format an empty directory under a new directory id and let it fetch the log"
+_BACK: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
 
 
 def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> list[Finding]:
@@ -28,10 +29,17 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
     A log's directory by itself, and one that was never formatted, may do without the file: no node starts there.
     """
     here = [name for name in _state_names(directory) if disk.exists(name)]
-    if not here and directory and is_formatted(disk):
-        is_ours = disk.exists(names.OWN_PROPERTIES)
-        here = [names.QUORUM_STATE if is_ours else names.KAFKA_STATE]
-    return [each for name in here for each in _checked(disk, kernels, name, seen)]
+    is_ours = disk.exists(names.OWN_PROPERTIES) or was_run_by_us(disk)
+    findings: list[Finding] = []
+    owner: StateOwner | None = None
+    if directory and is_formatted(disk):
+        here = here or [names.QUORUM_STATE if disk.exists(names.OWN_PROPERTIES) else names.KAFKA_STATE]
+    if directory and (names.QUORUM_STATE in here or (is_ours and is_formatted(disk))):
+        try:
+            owner = read_identity(disk).owner
+        except DirectoryError as error:
+            findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, _text(error)))
+    return findings + [each for name in here for each in _checked(disk, kernels, name, owner, seen)]
 
 
 def _state_names(directory: str) -> list[str]:
@@ -40,38 +48,49 @@ def _state_names(directory: str) -> list[str]:
     return [names.QUORUM_STATE, kafkas] if directory else [kafkas]
 
 
-def _checked(disk: Disk, kernels: Kernels, name: str, seen: Verification) -> Iterator[Finding]:
+def _checked(
+    disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None, seen: Verification
+) -> Iterator[Finding]:
+    """`owner`: of our file; None, if nobody knows whose it should be: that it can be read is all there is to see."""
     try:
-        state = _read(disk, kernels, name) if disk.exists(name) else None
+        is_there = disk.exists(name)
+        if is_there and name == names.QUORUM_STATE and owner is None:
+            disk.read_file(name)
+            return
+        state = _read(disk, kernels, name, owner) if is_there else None
         check_state(state, end_offset=seen.end_offset, last_epoch=seen.last_epoch, path=name)
     except DirectoryError as error:
-        yield _finding(disk, name, f"{error.detail}: {error.hint}" if error.hint else error.detail)
+        yield _finding(disk, name, _text(error))
     except CorruptionError as error:
         if error.reason == "stale_state":
             why = f"older than the log, which has records of epoch {seen.last_epoch}: one of them was put back"
         else:
             why = f"damaged ({error.reason}): nobody can tell how this replica voted"
-        yield _finding(disk, name, f"{why}: {_BACK} from the others")
+        yield _finding(disk, name, f"{why}: {_BACK}")
 
 
-def _read(disk: Disk, kernels: Kernels, name: str) -> ElectionState | None:
+def _read(disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None) -> ElectionState | None:
     """None if nothing was ever saved. A node may be writing it: what looks damaged is looked at until it no longer
     changes. CorruptionError, DirectoryError."""
     data = disk.read_file(name)
     while True:
         try:
-            return _decoded(disk, kernels, name, data)
+            return _decoded(kernels, name, data, owner)
         except CorruptionError:
             before, data = data, disk.read_file(name)
             if data == before:
                 raise
 
 
-def _decoded(disk: Disk, kernels: Kernels, name: str, data: bytes) -> ElectionState | None:
-    if name != names.QUORUM_STATE:
+def _decoded(kernels: Kernels, name: str, data: bytes, owner: StateOwner | None) -> ElectionState | None:
+    if owner is None or name != names.QUORUM_STATE:
         return decode_kafka_state(data, name)
     value = value_in(data, STATE_KEY, name)
-    return None if value is None else decode_state(kernels, read_identity(disk).owner, value, name)
+    return None if value is None else decode_state(kernels, owner, value, name)
+
+
+def _text(error: DirectoryError) -> str:
+    return f"{error.detail}: {error.hint}" if error.hint else error.detail
 
 
 def _finding(disk: Disk, name: str, text: str) -> Finding:

@@ -1,4 +1,4 @@
-"""A data directory, opened for a replica: formatted if it is empty, recognised as this node's, its log recovered.
+"""A data directory, opened for a replica: recognised as this node's, its log recovered.
 
 A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProperties`.
 """
@@ -6,36 +6,30 @@ A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProp
 import secrets
 import select
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
 from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import ConfigError, DirectoryError, FastQuorumError, FatalError, UsageError
+from fastquorum.errors import DirectoryError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import is_without_records
-from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
-from fastquorum.node.log_kinds import check_log_kind, log_kind_of
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import data_values
-from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
+from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted, read_identity
 from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
-from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_disk import RealDisk, exists
 from fastquorum.storage.ports import Disk, StateStore
-from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, NodeId, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.types import Uuid, VoterSet
 
 FINISH_WAITS: Final = 20
 FINISH_WAIT_S: Final = 0.05
-_ANYWHERE: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 1)
-"""Stands for where a quorum of one will listen, while its settings are checked."""
 _OURS: Final = frozenset(
     (
         names.LOCK,
@@ -185,7 +179,8 @@ def new_directory_id() -> Uuid:
 
 
 def is_unformatted(disk: Disk) -> bool:
-    """Is there nothing yet? A directory that holds something else is refused, before anything is written into it."""
+    """Is there nothing yet? A directory that holds something else, or a log without the file that says whose it is, is
+    refused, before anything is written into it."""
     if is_formatted(disk):
         return False
     foreign = [name for name in disk.list() if name not in _OURS and not name.endswith(names.STALE_SUFFIXES)]
@@ -193,38 +188,8 @@ def is_unformatted(disk: Disk) -> bool:
         raise DirectoryError(
             f"is not a data directory, and not empty: it holds {foreign[0]}", "choose an empty directory", disk.root
         )
+    check_without_log(disk)
     return True
-
-
-def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[RealDisk, DirectoryLock]:
-    """The locked directory, made if it is missing. A foreign one is refused. DirectoryError."""
-    disk = RealDisk.open_directory(path, kernels, create=True)
-    resources.callback(disk.keep_descriptors().close)
-    is_unformatted(disk)
-    lock = DirectoryLock.acquire(path)
-    resources.callback(lock.release)
-    resources.enter_context(refusals_named())  # nothing runs on it yet
-    return disk, lock
-
-
-def check_format(settings: NodeSettings) -> NodeId:
-    """Return the id of the node that an empty directory may be formatted for by these settings. Touches nothing. Raises
-    UsageError, ConfigError."""
-    options = _format_options(settings, _ANYWHERE)
-    check_options(options)
-    check_log_kind(settings, options.log_kind, is_controller=options.is_controller)
-    if options.log_kind is LogKind.METADATA and settings.topic not in (None, TOPIC_NAME):
-        raise ConfigError(f"the topic of a metadata log is {TOPIC_NAME}", "leave it out", "topic")
-    return options.node_id
-
-
-def format_for(path: str, kernels: Kernels, settings: NodeSettings, reached: Endpoint) -> None:
-    """Format an empty directory under its lock, after `check_format`; its only voter is `reached` there if no voters
-    were said. Raises DirectoryError."""
-    options = _format_options(settings, reached)
-    with ExitStack() as resources:
-        disk, _ = lock_directory(path, kernels, resources)
-        format_directory(disk, kernels, options, now_ms=wall_clock_ms())
 
 
 def needs_format(path: str, kernels: Kernels) -> bool:
@@ -235,33 +200,3 @@ def needs_format(path: str, kernels: Kernels) -> bool:
 def present_identity(path: str, kernels: Kernels) -> Identity | None:
     """What the directory was formatted as; None: it is missing, or not formatted. Changes nothing. DirectoryError."""
     return None if needs_format(path, kernels) else read_identity(RealDisk.open_directory(path, kernels))
-
-
-def _format_options(settings: NodeSettings, reached: Endpoint) -> FormatOptions:
-    if settings.node_id is None:
-        raise ConfigError("an empty directory needs one", "give every node an id of its own, from 0", "node_id")
-    voters = settings.voters
-    if voters is None:
-        # A quorum of one, where it listens now.
-        voters = VoterSet([Voter(ReplicaKey(settings.node_id), (reached,))])
-    cluster_id = settings.cluster_id
-    if cluster_id is None:
-        if len(voters) > 1:
-            raise ConfigError(
-                "an empty directory needs one if there is more than one voter",
-                "make one with `fastquorum random-uuid` and give it to every node",
-                "cluster_id",
-            )
-        cluster_id = str(new_directory_id())
-    own = voters.get(settings.node_id)
-    given = own.key.directory_id if own is not None else ZERO_UUID
-    return FormatOptions(
-        cluster_id=cluster_id,
-        node_id=settings.node_id,
-        directory_id=given if given != ZERO_UUID else new_directory_id(),
-        voters=voters,
-        log_kind=log_kind_of(settings),
-        topic_name=settings.topic if settings.topic is not None else USER_TOPIC_NAME,
-        is_controller=bool(settings.controller),
-        is_port_drawn=settings.voters is None and (settings.listen is None or settings.listen.port == 0),
-    )

@@ -11,6 +11,7 @@ from fastquorum.kernels import load
 from fastquorum.node.assembly import Member
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io.failpoints import failpoint
+from fastquorum.node.io.formatting import check_format, format_for
 from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
@@ -64,8 +65,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
                 )
             # Whatever refuses it refuses it now: no directory is left behind. Its only voter is to be reached where it
             # listens, so it must listen first.
-            listen_first(directories.check_format(settings), settings.voters or VoterSet())
-            directories.format_for(settings.path, kernels, settings, advertised)
+            listen_first(check_format(settings), settings.voters or VoterSet())
+            format_for(settings.path, kernels, settings, advertised)
         machine = machine_for(kernels)
         opened = directories.OpenDirectory(
             settings.path, kernels, settings.quorum, settings, accept, machine.native_flusher

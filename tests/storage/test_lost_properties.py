@@ -1,0 +1,182 @@
+"""A directory of ours without `fastquorum.properties`: nothing else says who votes, and what kind of log it is."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import DirectoryError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.format import FormatOptions, format_directory
+from fastquorum.storage.identity import Identity, LogKind, meta_by_kafka, parse_voters, read_identity
+from fastquorum.storage.io_directory import DataDirectory
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.names import (
+    DURABLE_MARK,
+    LOG_DIRECTORY,
+    META_PROPERTIES,
+    OWN_PROPERTIES,
+    QUORUM_STATE,
+    RETIRED_SUFFIX,
+)
+from fastquorum.types import Uuid
+from tests.api.nodes import QUICK, WAIT_S
+from tests.process.command import picture
+
+from .fake_disk import FakeFlusher
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "kafka-4.3.0" / "cluster"
+STATIC = "1@127.0.0.1:19091,2@127.0.0.1:19092"
+DYNAMIC = f"1@127.0.0.1:19091:{Uuid(b'o' * 16)},2@127.0.0.1:19092:{Uuid(b'p' * 16)}"
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "removed": Path.unlink,
+    "emptied": lambda path: path.write_bytes(b""),
+    "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "blanked": lambda path: path.write_bytes(b" \n" * 20),
+    "without its values": lambda path: path.write_bytes(path.read_bytes().split(b"\n", 1)[0] + b"\n"),
+}
+LEFT = {
+    "mark and state": (),
+    "the mark": (QUORUM_STATE,),
+    "the state": (f"{LOG_DIRECTORY}/{DURABLE_MARK}",),
+}
+
+
+def formatted(root: Path, kernels: Kernels, node_id: int = 1, voters: str = STATIC, kind: str = "user") -> Identity:
+    disk = RealDisk.open_directory(str(root), kernels, create=True)
+    own = parse_voters(voters).get(node_id)
+    assert own is not None
+    given = own.key.directory_id if any(own.key.directory_id) else Uuid(bytes([node_id]) * 16)
+    options = FormatOptions("c", node_id, given, parse_voters(voters), LogKind(kind))
+    return format_directory(disk, kernels, options, now_ms=1)
+
+
+def opened(root: Path, kernels: Kernels) -> Identity:
+    """As a node opens it, which makes what a first start makes."""
+    directory = DataDirectory.open(str(root), kernels, QuorumConfig(), FakeFlusher())
+    directory.close()
+    return directory.identity
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("left", LEFT)
+@pytest.mark.parametrize("voters", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+@pytest.mark.parametrize("kind", ["user", "metadata"])
+def test_it_is_not_opened_as_something_else(
+    tmp_path: Path, kernels: Kernels, loss: str, left: str, voters: str, kind: str
+) -> None:
+    root = tmp_path / "n1"
+    formatted(root, kernels, voters=voters, kind=kind)
+    opened(root, kernels)
+    LOSSES[loss](root / OWN_PROPERTIES)
+    for name in LEFT[left]:
+        (root / name).unlink()
+    before = picture(root)
+    with pytest.raises(DirectoryError, match=OWN_PROPERTIES) as refused:
+        opened(root, kernels)
+    assert refused.value.path == str(root)
+    assert "put it back from a copy" in refused.value.hint
+    assert picture(root) == before
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nobody_formats_verifies_or_hands_over_what_has_lost_it(tmp_path: Path, kernels: Kernels, loss: str) -> None:
+    root = tmp_path / "n1"
+    formatted(root, kernels, kind="metadata")
+    opened(root, kernels)
+    LOSSES[loss](root / OWN_PROPERTIES)
+    before = picture(root)
+    for act in (
+        lambda: formatted(root, kernels, kind="metadata"),
+        lambda: hand_to_kafka(str(root), kernels),
+        lambda: take_from_kafka(str(root), kernels),
+        lambda: sync.open(root, **QUICK),
+    ):
+        with pytest.raises(DirectoryError, match=OWN_PROPERTIES):
+            act()
+    (finding,) = fq.log.open(str(root)).verify().findings
+    assert OWN_PROPERTIES in finding.text
+    assert finding.path == str(root)
+    assert picture(root) == before
+
+
+def test_nor_is_it_opened_by_us_when_it_comes_back_from_kafka(tmp_path: Path, kernels: Kernels) -> None:
+    root = tmp_path / "n1"
+    formatted(root, kernels, kind="metadata", voters=DYNAMIC)
+    opened(root, kernels)
+    hand_to_kafka(str(root), kernels)
+    assert (root / (QUORUM_STATE + RETIRED_SUFFIX)).exists()
+    (root / OWN_PROPERTIES).unlink()
+    with pytest.raises(DirectoryError, match=OWN_PROPERTIES):
+        take_from_kafka(str(root), kernels)
+
+
+@pytest.mark.parametrize("voters", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+def test_another_voters_file_does_in_its_place(tmp_path: Path, kernels: Kernels, voters: str) -> None:
+    """As the refusal says; and so does that of an empty directory which is formatted with the same line."""
+    first, second, anew = tmp_path / "n1", tmp_path / "n2", tmp_path / "anew"
+    identity = formatted(first, kernels, voters=voters)
+    opened(first, kernels)
+    formatted(second, kernels, 2, voters)
+    formatted(anew, kernels, voters=voters)
+    for other in (second, anew):
+        (first / OWN_PROPERTIES).unlink()
+        shutil.copy(other / OWN_PROPERTIES, first)
+        assert opened(first, kernels) == identity
+
+
+def test_a_user_log_opens_again_with_its_records_when_it_is_back(tmp_path: Path) -> None:
+    data = tmp_path / "n1"
+    with sync.open(data, **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        offset = quorum.append(b"kept")
+    properties = data / OWN_PROPERTIES
+    whole = properties.read_bytes()
+    properties.unlink()
+    with pytest.raises(DirectoryError, match=f"{OWN_PROPERTIES} is missing"):
+        sync.open(data, **QUICK)
+    properties.write_bytes(whole)
+    with sync.open(data, **QUICK) as quorum:
+        quorum.wait_ready(WAIT_S)
+        items = quorum.committed(offset, follow=False)
+        assert [record.value for item in items for record in item.records] == [b"kept"]
+
+
+def test_a_directory_that_kafka_formatted_never_had_it(tmp_path: Path, kernels: Kernels) -> None:
+    """Nor does it when our node has run on it, and left its own files there."""
+    for name in ("as formatted", "after a handover"):
+        root = Path(shutil.copytree(GOLDEN / "c1", tmp_path / name))
+        if name == "as formatted":
+            for path in (root / LOG_DIRECTORY).iterdir():
+                if path.name != "00000000000000000000-0000000000.checkpoint":
+                    path.unlink()
+        else:
+            take_from_kafka(str(root), kernels)
+        for _ in range(3):
+            identity = opened(root, kernels)
+            assert (identity.format_version, identity.log_kind) == (0, LogKind.METADATA)
+            assert (root / QUORUM_STATE).exists()
+            assert (root / LOG_DIRECTORY / DURABLE_MARK).exists()
+
+
+def test_kafkas_meta_properties_are_known_by_their_first_line(tmp_path: Path, kernels: Kernels) -> None:
+    """Java's `Properties.store` begins with a comment, whatever it is asked for; our `format` writes none."""
+    formatted(tmp_path, kernels)
+    assert not meta_by_kafka((tmp_path / META_PROPERTIES).read_bytes())
+    for name in ("c1", "c2", "c3"):
+        assert meta_by_kafka((GOLDEN / name / META_PROPERTIES).read_bytes())
+
+
+@pytest.mark.parametrize("data", [b"", bytes(120), b"version=1\n"], ids=["empty", "zeros", "cut off"])
+def test_other_properties_that_cannot_be_used_are_named(tmp_path: Path, kernels: Kernels, data: bytes) -> None:
+    formatted(tmp_path, kernels)
+    (tmp_path / META_PROPERTIES).write_bytes(data)
+    disk = RealDisk.open_directory(str(tmp_path), kernels)
+    with pytest.raises(DirectoryError, match=r"meta\.properties cannot be used: .* is missing; put it back"):
+        read_identity(disk)
