@@ -105,6 +105,7 @@ cdef extern from "lane/mutation.h" namespace "fastquorum::lane" nogil:
 cdef extern from "lane/callbacks.h" namespace "fastquorum::lane" nogil:
     cdef struct LogCalls:
         int64_t (*number)(void *self, int which) noexcept
+        cbool (*fits)(void *self, int64_t size_bytes, int64_t record_count) noexcept
         cbool (*append)(void *self, const uint8_t *data, int64_t size, int64_t base_offset, int64_t next_offset,
                         int32_t epoch, int64_t timestamp_ms) noexcept
         cbool (*read)(void *self, int64_t offset, int64_t bytes_max, const uint8_t **data, int64_t *size) noexcept

@@ -178,6 +178,7 @@ cdef class Lane:
                 f"batch_bytes_max {batch_bytes_max} lies outside {core.header_bytes + 1}..{core.batch_size_max}"
             )
         log_calls.number = _log_number
+        log_calls.fits = _log_fits
         log_calls.append = _log_append
         log_calls.read = _log_read
         log_calls.request_flush = _log_request_flush
@@ -372,6 +373,15 @@ cdef int64_t _log_number(void *self, int which) noexcept:
     except BaseException as error:
         lane._raised = lane._raised or error
         return -1
+
+
+cdef cbool _log_fits(void *self, int64_t size_bytes, int64_t record_count) noexcept:
+    cdef Lane lane = <Lane>self
+    try:
+        return lane._log.fits(size_bytes, record_count)
+    except BaseException as error:
+        lane._raised = lane._raised or error
+        return False
 
 
 cdef cbool _log_append(void *self, const uint8_t *data, int64_t size, int64_t base_offset, int64_t next_offset,

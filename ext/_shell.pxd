@@ -27,6 +27,11 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t connection
         int64_t size
 
+    cdef cppclass Room:
+        Room() noexcept
+        int64_t size_bytes
+        int64_t record_count
+
 
 cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
     cbool arm(const char *name, int action, int amount, int64_t only_hit) noexcept
@@ -149,7 +154,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         Failure failure(int *error, int64_t *offset) noexcept
         void hold_syncs(cbool hold) noexcept
         void refuse_appends(cbool refuse) noexcept
-        int64_t room_wanted() noexcept
+        Room room_wanted() noexcept
         void room_sought() noexcept
         cbool take_given_up() noexcept
         cbool was_cut_off() noexcept

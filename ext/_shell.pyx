@@ -278,10 +278,11 @@ cdef class Shell:
 
     @property
     def room_wanted(self):
-        cdef int64_t wanted
+        """Bytes and records that there is no room for at the log's end; None: there is, or it was looked for."""
+        cdef Room wanted
         with nogil:
             wanted = self._shell.room_wanted()
-        return wanted
+        return (wanted.size_bytes, wanted.record_count) if wanted.size_bytes else None
 
     def room_sought(self):
         with nogil:

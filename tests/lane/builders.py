@@ -18,7 +18,7 @@ from fastquorum.kernels.lane import (
     Output,
     Send,
 )
-from fastquorum.kernels.pure import batch_headers, encode_records, encode_values, slice_batches
+from fastquorum.kernels.pure import batch_headers, crc32c, encode_records, encode_values, slice_batches
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Endpoint, ReplicaKey, Uuid
 from fastquorum.wire import (
     decode_request,
@@ -31,6 +31,9 @@ from fastquorum.wire.fetch import FetchRequest, FetchResponse
 
 CLUSTER = "zQ7x5mD8TGWqnRrxVv1bJg"
 CONTROL = 0x20
+GZIP = 0x01
+RECORDS_MAX = 2**31 - 1
+"""That a batch's header can count; its offsets may be one more."""
 Partition = FetchResponse.FetchableTopicResponse.PartitionData
 
 LaneMaker = Callable[[LaneIdentity, LaneLog, int], Lane]
@@ -60,6 +63,8 @@ class MemoryLog:
         self.syncing: tuple[int, int] | None = None
         self.begun = (0, 0)
         self.sync_again = False
+        self.record_room: int | None = None
+        """How many more records the segment in use takes; None: any number."""
 
     @property
     def end_offset(self) -> int:
@@ -72,6 +77,9 @@ class MemoryLog:
     @property
     def is_flushing(self) -> bool:
         return self.syncing is not None
+
+    def fits(self, size_bytes: int, record_count: int) -> bool:
+        return self.record_room is None or record_count <= self.record_room
 
     def append_batch(self, batch: Buffer, *, base_offset: int, next_offset: int, epoch: int, timestamp_ms: int) -> None:
         assert base_offset == self.end_offset, f"written at {base_offset}, the log ends at {self.end_offset}"
@@ -157,6 +165,16 @@ class MemoryLog:
 def value_batch(base_offset: int, epoch: int, count: int = 1) -> bytes:
     values = [b"value %d" % (base_offset + number) for number in range(count)]
     return encode_values(values, base_offset=base_offset, leader_epoch=epoch, timestamp_ms=1_000)
+
+
+def crowded_batch(base_offset: int, epoch: int, count: int) -> bytes:
+    """So many records in a few bytes, as its header says: those of a compressed batch are not looked at again."""
+    batch = bytearray(value_batch(base_offset, epoch))
+    batch[21:23] = GZIP.to_bytes(2, "big")
+    batch[23:27] = (count - 1).to_bytes(4, "big")
+    batch[57:61] = min(count, RECORDS_MAX).to_bytes(4, "big")
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    return bytes(batch)
 
 
 def control_batch(base_offset: int, epoch: int) -> bytes:

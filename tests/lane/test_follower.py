@@ -17,6 +17,7 @@ from tests.lane.builders import (
     Partition,
     advances,
     control_batch,
+    crowded_batch,
     handed_up,
     key,
     questions,
@@ -208,6 +209,22 @@ def test_anything_unusual_is_handed_up_with_the_log_untouched(make: Make, name: 
     assert (state.high_watermark, state.leader_contact_us, state.fetch_sent_us) == (-1, -1, -1)
     assert follower.log.bytes == before
     assert not follower.log.is_flushing
+
+
+def test_records_that_the_segment_does_not_take_are_handed_up_however_few_their_bytes(make: Make) -> None:
+    follower = Following(make)
+    follower.log.record_room = 2**30
+    before = follower.log.bytes
+    assert handed_up(follower.answer(crowded_batch(1, 5, 2**29) + crowded_batch(1 + 2**29, 5, 2**29 + 1)))
+    assert follower.log.bytes == before
+    assert not follower.log.is_flushing
+
+
+def test_as_many_records_as_the_segment_takes_are_written(make: Make) -> None:
+    follower = Following(make)
+    follower.log.record_room = 2**30
+    assert follower.answer(crowded_batch(1, 5, 2**29) + crowded_batch(1 + 2**29, 5, 2**29)) == []
+    assert follower.log.end_offset == 1 + 2**30
 
 
 def test_an_epoch_change_below_the_leaders_epoch_is_handed_up(make: Make) -> None:

@@ -7,8 +7,8 @@ from fastquorum.errors import NotLeader, RecordTooLarge
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.raft.transitions import RoleName
 from fastquorum.wire.quorum import VoteResponse
-from tests.lane.builders import control_batch, encode_values, fetch_response
-from tests.node.rig import Rig
+from tests.lane.builders import control_batch, crowded_batch, encode_values, fetch_response
+from tests.node.rig import Rig, Ticket
 from tests.node.test_replica import fetch_of
 from tests.node.test_replica_callers import vote
 
@@ -170,3 +170,86 @@ def test_a_replica_that_starts_on_a_full_disk_tells_so_at_once() -> None:
     rig.pass_time(5_000 * MS)
     rig.sync()
     assert rig.replica.is_leader
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def append_crowded(rig: Rig, count: int) -> Ticket:
+    """A client's batch that says it has so many records; all that is written is synced."""
+    ticket = Ticket()
+    rig.shell.append_encoded(bytearray(crowded_batch(0, 0, count)), count, ticket, rig.now_us)
+    rig.work()
+    rig.sync()
+    return ticket
+
+
+def fetch_crowded(rig: Rig, connection: int, *counts: int) -> None:
+    """The leader, replica 2, answers with batches that say they have so many records."""
+    number, fetch = fetch_of(rig, connection)
+    offset, records = fetch.topics[0].partitions[0].fetch_offset, b""
+    for count in counts:
+        records += crowded_batch(offset, 5, count)
+        offset += count
+    rig.replica.on_frame(connection, fetch_response(number, records, leader_id=2), rig.now_us)
+    rig.sync()
+
+
+def following(rig: Rig) -> int:
+    """Its connection to the leader, whose first record is there."""
+    connection = rig.follow()
+    number, _ = fetch_of(rig, connection)
+    rig.replica.on_frame(connection, fetch_response(number, control_batch(0, 5), leader_id=2), rig.now_us)
+    rig.sync()
+    return connection
+
+
+def bases(rig: Rig) -> list[int]:
+    return [segment.base_offset for segment in rig.log._segments]
+
+
+def test_a_leader_rolls_where_bytes_would_fit_but_records_would_not() -> None:
+    rig = Rig().lead()
+    first = rig.log.end_offset
+    tickets = [append_crowded(rig, 2**30) for _ in range(3)]
+    assert [ticket.offsets for ticket in tickets] == [[first + at * 2**30] for at in range(3)]
+    assert bases(rig) == [0, first + 2**30]
+
+
+def test_what_gathered_counts_among_the_records_of_the_segment() -> None:
+    rig = Rig().lead()
+    first = rig.log.end_offset
+    append_crowded(rig, 2**31 - first - 10)
+    gathers = [rig.append(b"v") for _ in range(8)]
+    last = append_crowded(rig, 5)
+    assert [ticket.offsets for ticket in gathers] == [[2**31 - 10 + at] for at in range(8)]
+    assert last.offsets == [2**31 - 2]
+    assert bases(rig) == [0, 2**31 - 2]
+
+
+def test_a_leader_without_room_for_the_next_segment_writes_no_records_beyond_this_ones() -> None:
+    rig = Rig(config=SMALL).lead()
+    append_crowded(rig, 2**30)
+    rig.disk.room_bytes = 0
+    refused = append_crowded(rig, 2**30)
+    assert isinstance(refused.errors[0], NotLeader)
+    assert not rig.replica.stopped
+    assert len(bases(rig)) == 1
+
+
+def test_a_follower_rolls_where_bytes_would_fit_but_records_would_not() -> None:
+    rig = Rig(1, 2, 3)
+    connection = following(rig)
+    fetch_crowded(rig, connection, 2**30, 2**29)
+    fetch_crowded(rig, connection, 2**30)
+    assert rig.log.end_offset == 1 + 5 * 2**29
+    assert bases(rig) == [0, 1 + 3 * 2**29]
+
+
+def test_a_follower_takes_no_more_of_an_answer_than_one_segment_does() -> None:
+    rig = Rig(1, 2, 3)
+    connection = following(rig)
+    for sent, taken in ((5, 2), (3, 4), (1, 5)):
+        fetch_crowded(rig, connection, *[2**30] * sent)
+        assert rig.log.end_offset == 1 + taken * 2**30
+    assert bases(rig) == [0, 1, 1 + 2**31, 1 + 2**32]

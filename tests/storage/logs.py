@@ -7,7 +7,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
-from fastquorum.types import OffsetAndEpoch, VoterSet
+from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
+from tests.lane.builders import crowded_batch
 
 from .fake_disk import FakeDisk, FakeFlusher
 
@@ -61,6 +62,16 @@ class Rig:
             batch, base_offset=base, next_offset=base + len(values), epoch=epoch, timestamp_ms=timestamp_ms
         )
         return batch
+
+    def append_crowded(self, epoch: int, count: int) -> None:
+        """A batch that says it has so many records."""
+        base = self.log.end_offset
+        batch = crowded_batch(base, epoch, count)
+        self.log.append_batch(batch, base_offset=base, next_offset=base + count, epoch=epoch, timestamp_ms=1_000)
+
+    def bases(self) -> list[Offset]:
+        """Where its segments begin."""
+        return [segment.base_offset for segment in self.log._segments]
 
     def flush(self) -> None:
         """Sync all that is written."""

@@ -78,6 +78,31 @@ def test_a_segment_may_end_before_it_is_full_but_not_before_it_has_something(ker
     assert [value for _, _, value in rig.reopen().values()] == [b"a", b"b"]
 
 
+def test_a_segment_holds_no_more_records_than_its_index_can_address(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append_crowded(1, 2**30)
+    assert rig.log.fits(100, 2**30)
+    assert not rig.log.fits(100, 2**30 + 1)
+    assert rig.log.make_room(100, 2**30 + 1)
+    assert rig.bases() == [0, 2**30]
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**31])
+def test_an_empty_segment_takes_whatever_a_batch_counts(kernels: Kernels, count: int) -> None:
+    rig = Rig(kernels)
+    for number in range(3):
+        assert rig.log.make_room(100, count)
+        rig.append_crowded(1, count)
+        assert rig.log.end_offset == (number + 1) * count
+    assert rig.bases() == [0, count, 2 * count]
+    rig.flush()
+    assert rig.reopen().log.end_offset == 3 * count
+
+
+def test_an_empty_segment_does_not_take_more_records_than_it_can_address(kernels: Kernels) -> None:
+    assert not Rig(kernels).log.fits(200, 2**31 + 1)
+
+
 def test_the_next_segment_is_made_ready_before_it_is_needed(kernels: Kernels) -> None:
     rig = Rig(kernels)
     name = f"{LOG_DIRECTORY}/next-segment.tmp"

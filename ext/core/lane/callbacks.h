@@ -11,6 +11,7 @@ enum class Number : int { start_offset, end_offset, flushed_end, generation, las
 
 struct LogCalls {
     std::int64_t (*number)(void *self, int which);
+    bool (*fits)(void *self, std::int64_t size_bytes, std::int64_t record_count);
     bool (*append)(void *self, const std::uint8_t *data, std::int64_t size, std::int64_t base_offset, std::int64_t next_offset,
                    std::int32_t epoch, std::int64_t timestamp_ms);
     bool (*read)(void *self, std::int64_t offset, std::int64_t bytes_max, const std::uint8_t **data, std::int64_t *size);
@@ -27,6 +28,7 @@ class CalledLog final : public Log {
     std::int64_t generation() noexcept override { return number(Number::generation); }
     std::int32_t last_epoch() noexcept override { return static_cast<std::int32_t>(number(Number::last_epoch)); }
     bool is_flushing() noexcept override { return number(Number::is_flushing) != 0; }
+    bool fits(std::int64_t size_bytes, std::int64_t record_count) noexcept override { return calls_.fits(self_, size_bytes, record_count); }
     bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) noexcept override {
         return calls_.append(self_, batches.data, batches.size, base_offset, next_offset, epoch, timestamp_ms);
     }

@@ -121,6 +121,7 @@ class FollowerLane {
         if (found.valid_bytes == 0 || found.control_count != 0 ||
             (found.status.fault != Fault::none && found.status.fault != Fault::truncated))
             return Seen::unusual;
+        if (!log_.fits(found.valid_bytes, found.next_offset - found.first_offset)) return Seen::unusual;
         const bool written = context_.write(Span{records.data, found.valid_bytes}, found.first_offset, found.next_offset,
                                             static_cast<std::int32_t>(found.last_epoch), found.max_timestamp_ms);
         return written ? Seen::steady : Seen::cut_off;

@@ -46,6 +46,8 @@ class Log {
     virtual std::int64_t generation() noexcept = 0;
     virtual std::int32_t last_epoch() noexcept = 0;
     virtual bool is_flushing() noexcept = 0;
+    // May so many bytes and records be appended? False: raft/ has to make room for them.
+    virtual bool fits(std::int64_t size_bytes, std::int64_t record_count) noexcept = 0;
     // Whole batches at the log's end; they are written, not synced, when this returns.
     virtual bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) = 0;
     // Whole batches from the one that contains `offset`, at most bytes_max but at least one. Good until the next call.

@@ -116,6 +116,12 @@ struct Pending {
     Waiter waiter;
 };
 
+// At the log's end, for an append.
+struct Room {
+    std::int64_t size_bytes = 0;
+    std::int64_t record_count = 0;
+};
+
 struct Limits {
     std::int64_t frame_bytes_max = 0;
     std::int64_t records_max = 0;
@@ -274,9 +280,9 @@ class Engine final : private lane::Outputs {
     void set_appended_us(Micros at_us) noexcept { appended_us_.store(at_us, std::memory_order_relaxed); }
     bool has_failed() const noexcept { return latch_.load(std::memory_order_acquire); }  // from any thread
     bool was_cut_off() const noexcept { return was_cut_off_; }
-    // So many bytes of room at the log's end, which it had not; 0: none is wanted. The lane is frozen until it was looked for.
-    std::int64_t room_wanted() const noexcept { return room_wanted_; }
-    void room_sought() noexcept { room_wanted_ = 0; }
+    // Room at the log's end, which it had not; of 0 bytes: none is wanted. The lane is frozen until it was looked for.
+    Room room_wanted() const noexcept { return room_wanted_; }
+    void room_sought() noexcept { room_wanted_ = {}; }
     Micros flush_began_us() const noexcept { return flush_began_us_.load(std::memory_order_relaxed); }  // from any thread
     // From any thread. Only of a sync that is still under way: it may have ended since its beginning was looked at.
     void watch_flush_again(Micros from_us) noexcept {
@@ -721,7 +727,7 @@ class Engine final : private lane::Outputs {
         if (refuses_appends_ || is_given_up_) return lane::verdict_not_leader;
         const Offset refused = reserve(count, size_bytes);
         if (refused != 0) return refused;
-        if ((holds_appends_ && !has_waited) || !make_room_for_batch(size_bytes, most_bytes)) {
+        if ((holds_appends_ && !has_waited) || !make_room_for_batch(count, size_bytes, most_bytes)) {
             release(count, size_bytes);
             return lane_.mode() == lane::Mode::leader ? lane::verdict_frozen : lane::verdict_not_leader;
         }
@@ -776,21 +782,21 @@ class Engine final : private lane::Outputs {
     }
 
     // Behind what gathered. What is too large for a batch is the lane's to refuse, and no other role appends.
-    bool make_room_for_batch(std::int64_t size_bytes, std::int64_t most_bytes) {
+    bool make_room_for_batch(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes) {
         if (lane_.mode() != lane::Mode::leader || size_bytes > batch_bytes_max_) return true;
-        return make_room(lane_.gathered_bytes(), std::min(most_bytes, batch_bytes_max_));
+        return make_room(lane_.gathered_bytes(), {std::min(most_bytes, batch_bytes_max_), count});
     }
 
-    // A leader writes nothing of what comes: what gathered has its room.
-    bool make_room_for_frame(Span frame) { return lane_.mode() != lane::Mode::follower || make_room(0, frame.size); }
+    // A leader writes nothing of what comes: what gathered has its room. The records are counted by the lane, which reads the frame.
+    bool make_room_for_frame(Span frame) { return lane_.mode() != lane::Mode::follower || make_room(0, {frame.size, 0}); }
 
     // False: the segment is full, or the file system. The lane is frozen then, which writes what gathered, and Python rolls, or finds
-    // that it cannot.
-    bool make_room(std::int64_t gathered_bytes, std::int64_t size_bytes) {
+    // that it cannot. No record that gathered is smaller than a byte; those of a compressed batch may be.
+    bool make_room(std::int64_t gathered_bytes, Room wanted) {
         if (lane_.mode() == lane::Mode::closed || lane_.is_frozen() || !log_.is_lent()) return true;
-        if (log_.make_room(gathered_bytes + size_bytes, gathered_bytes + size_bytes)) return true;
+        if (log_.make_room(gathered_bytes + wanted.size_bytes, gathered_bytes + wanted.record_count)) return true;
         check(log_.failure() == Failure::none && lane_.freeze());
-        room_wanted_ = size_bytes;
+        room_wanted_ = wanted;
         has_news_ = true;
         return false;
     }
@@ -1381,7 +1387,7 @@ class Engine final : private lane::Outputs {
     bool is_stopped_ = false;
     bool was_cut_off_ = false;
     bool lacks_memory_ = false;
-    std::int64_t room_wanted_ = 0;
+    Room room_wanted_;
     bool refuses_appends_ = false;
     bool ending_ = false;
     std::uint64_t news_taken_ = 0;  // how often Python took its news

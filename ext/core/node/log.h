@@ -70,6 +70,7 @@ enum class Failure : int { none, write, sync, read, memory };
 class NodeLog final : public lane::Log {
    public:
     static constexpr std::int64_t disk_read_max = 1024 * 1024;  // at a time: everybody else waits
+    static constexpr std::int64_t segment_records_max = std::int64_t{INT32_MAX} + 1;  // offsets from its base on that an index can address
 
     bool is_lent() const noexcept { return is_lent_; }
     const Loan &loan() const noexcept { return loan_; }
@@ -91,7 +92,7 @@ class NodeLog final : public lane::Log {
     void take_back() noexcept { is_lent_ = false; }
 
     // Are zeros there for so many more bytes, and do they fit into the active segment?
-    bool has_zeros(std::int64_t size_bytes) const noexcept {
+    bool has_zeros(std::int64_t size_bytes) noexcept {
         return is_lent_ && loan_.segments.back().size_bytes + size_bytes <= loan_.prepared_bytes && fits(size_bytes, size_bytes);
     }
 
@@ -167,6 +168,13 @@ class NodeLog final : public lane::Log {
     std::int32_t last_epoch() noexcept override { return loan_.last_epoch; }
     bool is_flushing() noexcept override { return loan_.is_flushing; }
 
+    // Into the active segment. An empty one takes any number of bytes.
+    bool fits(std::int64_t size_bytes, std::int64_t record_count) noexcept override {
+        const SegmentRef &active = loan_.segments.back();
+        if (loan_.end_offset + record_count - active.base_offset > segment_records_max) return false;
+        return active.size_bytes == 0 || active.size_bytes + size_bytes <= loan_.segment_bytes;
+    }
+
     bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) override {
         SegmentRef &active = loan_.segments.back();
         if (failure_ != Failure::none || !is_lent_ || base_offset != loan_.end_offset || next_offset <= base_offset || epoch != loan_.last_epoch)
@@ -217,13 +225,6 @@ class NodeLog final : public lane::Log {
         if (!active.file->allocate(std::max(loan_.prepared_bytes, active.size_bytes), end)) return prepare(end);
         loan_.prepared_bytes = end;
         return true;
-    }
-
-    // Into the active segment. An empty one takes any number of bytes.
-    bool fits(std::int64_t size_bytes, std::int64_t record_count) const noexcept {
-        const SegmentRef &active = loan_.segments.back();
-        if (active.size_bytes == 0) return true;
-        return loan_.end_offset + record_count - active.base_offset <= INT32_MAX && active.size_bytes + size_bytes <= loan_.segment_bytes;
     }
 
     Position written_end() const noexcept {

@@ -111,7 +111,7 @@ class Shell {
         engine_.refuse_appends(refuse);
     }
 
-    std::int64_t room_wanted() {
+    Room room_wanted() {
         Engine::Section section(engine_);
         return engine_.room_wanted();
     }

@@ -75,6 +75,9 @@ class LaneLog(Protocol):
     def is_flushing(self) -> bool:
         """A sync is under way or asked for: its completion will be reported. While it is, a leader gathers appends."""
 
+    def fits(self, size_bytes: int, record_count: int) -> bool:
+        """May so many bytes and records be appended? False: raft/ has to make room for them."""
+
     def append_batch(
         self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
     ) -> None:

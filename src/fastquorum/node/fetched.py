@@ -10,6 +10,7 @@ from fastquorum.node import control
 from fastquorum.node.ports import LaneLock
 from fastquorum.raft import events as ev
 from fastquorum.storage.log import Log
+from fastquorum.storage.segments import SEGMENT_RECORDS_MAX
 from fastquorum.types import Epoch, NodeId
 from fastquorum.wire.fetch import FetchResponse
 
@@ -38,14 +39,25 @@ class Fetched:
 
     def _keep(self, records: bytes, epoch_max: Epoch) -> ev.RecordSpan | None:
         log = self._log
-        span = control.read_span(self._kernels, records, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
+        span = self._read_span(records, epoch_max)
         if span is None:
             return None
+        record_count = span.scan.next_offset - span.scan.first_offset
         with self._lock:
-            if not log.make_room(len(records), len(records)):
+            if not log.make_room(len(span.data), record_count):
                 return None
         self._spans[_HANDLE] = span
         return span.as_event(_HANDLE)
+
+    def _read_span(self, records: bytes, epoch_max: Epoch) -> control.Span | None:
+        """No more than one segment takes: the rest is fetched again."""
+        kernels, log = self._kernels, self._log
+        end_max = log.end_offset + SEGMENT_RECORDS_MAX
+        span = control.read_span(kernels, records, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
+        if span is not None and span.scan.next_offset > end_max:
+            first = control.cut_at(kernels, span.data, end_max)
+            return control.read_span(kernels, first, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
+        return span
 
     def span(self, handle: int) -> control.Span:
         """The records that raft/ speaks of."""

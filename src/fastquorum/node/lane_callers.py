@@ -323,24 +323,25 @@ class LaneCallers(Tallied):
         self._refuses_appends = refuse
 
     def _make_room_for(self, queued: Queued, now_us: Micros) -> bool:
-        """What is too large for a batch is the lane's to refuse."""
+        """What is too large for a batch is the lane's to refuse. No record that gathered is smaller than a byte; those
+        of a compressed batch may be."""
         if queued.size_bytes > self._batch_bytes_max:
             return True
         size_bytes = queued.size_bytes
         if queued.encoded is None:
             size_bytes += BATCH_HEADER_BYTES + RECORD_OVERHEAD_MAX * queued.record_count
         size_bytes = min(size_bytes, self._batch_bytes_max)
-        behind_bytes = self._lane.gathered_bytes + size_bytes
-        if not self._lane.gathered_bytes or self.log.fits(behind_bytes, behind_bytes):
-            return self._make_room(behind_bytes)
+        gathered_bytes = self._lane.gathered_bytes
+        behind = gathered_bytes + size_bytes, gathered_bytes + queued.record_count
+        if not gathered_bytes or self.log.fits(*behind):
+            return self._make_room(*behind)
         self.freeze(now_us)  # what gathered has its room in this segment, and is written there
         self.resume(now_us)
-        return self._make_room(size_bytes)
+        return self._make_room(size_bytes, queued.record_count)
 
-    def _make_room(self, size_bytes: int) -> bool:
-        """No record is smaller than a byte."""
+    def _make_room(self, size_bytes: int, record_count: int) -> bool:
         # Once the log has failed it is over, and whoever stops the replica says why.
-        return not self.log.may_claim or self.log.make_room(size_bytes, size_bytes)
+        return not self.log.may_claim or self.log.make_room(size_bytes, record_count)
 
     def freeze(self, now_us: Micros) -> LaneState | None:
         """None while the lane is closed."""

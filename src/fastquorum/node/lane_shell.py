@@ -55,8 +55,9 @@ class LaneShell(LaneCallers):
         return True
 
     def make_room_for_frame(self, frame: bytes) -> bool:
-        """Lock held. A leader writes nothing of what comes: what gathered has its room."""
-        return self.is_leader or self._make_room(len(frame))
+        """Lock held. A leader writes nothing of what comes: what gathered has its room. The records are counted by the
+        lane, which reads the frame."""
+        return self.is_leader or self._make_room(len(frame), 0)
 
     def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
         self.perform(self._lane.admit(admission, now_us))

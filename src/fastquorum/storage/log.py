@@ -267,8 +267,8 @@ class Log:
         """Room for an append of at most so many bytes and records, in a new segment if it does not fit into this one.
 
         False: the file system has none, as `is_full` says from now on; nothing is written. To be asked before an
-        append, as a write that fails is final. A borrower asks for itself, and has taken the log back when it has to
-        ask here.
+        append, as a write that fails is final. At most SEGMENT_RECORDS_MAX records, as many as an empty segment takes.
+        A borrower asks for itself, and has taken the log back when it has to ask here.
         """
         if self._borrower is not None:
             self._refresh()
@@ -341,6 +341,7 @@ class Log:
 
     def _roll(self) -> None:
         """Begin a new segment: old one synced and trimmed, new one and its name durable, before it is written."""
+        assert self._segments[-1].size_bytes, "an empty segment takes whatever another one would"
         self._segments[-1].trim()
         if not self.is_flushing:
             self._flushed = self._written_end()

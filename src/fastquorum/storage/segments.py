@@ -29,6 +29,8 @@ from fastquorum.types import Micros, Offset
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Positions in Kafka's index files are int32."""
+SEGMENT_RECORDS_MAX: Final = RELATIVE_OFFSET_MAX + 1
+"""Offsets from a segment's base on that its index can address. No batch has more, so an empty segment takes any one."""
 _base_offset = attrgetter("base_offset")
 
 
@@ -91,12 +93,11 @@ class Segments(list[Segment]):
     # --- written ------------------------------------------------------------------------------------------------------
 
     def has_room(self, size_bytes: int, next_offset: Offset) -> bool:
-        """May so many bytes, up to next_offset, go into the active segment? An empty one takes anything."""
+        """May so many bytes, up to next_offset, go into the active segment? An empty one takes any number of bytes."""
         active = self[-1]
-        if not active.size_bytes:
-            return True
-        is_within_index = next_offset - active.base_offset <= RELATIVE_OFFSET_MAX
-        return is_within_index and active.size_bytes + size_bytes <= self.segment_bytes
+        if next_offset - active.base_offset > SEGMENT_RECORDS_MAX:
+            return False
+        return not active.size_bytes or active.size_bytes + size_bytes <= self.segment_bytes
 
     def make_room(self, size_bytes: int) -> bool:
         """Zeros for so many more bytes in the active segment. False: the file system is full."""

@@ -19,7 +19,8 @@ from fastquorum.node.peers import FetchLink
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.log import Log
-from tests.lane.builders import control_batch, fetch_response, key
+from tests.lane.builders import control_batch, crowded_batch, fetch_response, key
+from tests.node.rig import Ticket
 
 from .native_rig import NEVER, WAIT_S, Peer, Rig, is_readable, kernels, native, result, until
 
@@ -196,6 +197,17 @@ def test_a_call_that_fills_segments_goes_on_in_the_next(driver: NativeShell) -> 
     await_commits(driver)
     assert [result(slot) for slot in slots] == list(range(1, 51))
     assert len(driver.log._segments) > 1
+
+
+def test_batches_of_few_bytes_and_many_records_fill_segments_too(driver: NativeShell) -> None:
+    for number in range(3):
+        ticket = Ticket()
+        driver.append_encoded(bytearray(crowded_batch(0, 0, 2**30)), 2**30, ticket, now_us())
+        driver.drain(now_us())
+        await_commits(driver)
+        driver.tell(lambda high_watermark: None)
+        assert ticket.offsets == [1 + number * 2**30]
+    assert [segment.base_offset for segment in driver.log._segments] == [0, 1 + 2**30]
 
 
 @pytest.mark.parametrize("config", [QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)])

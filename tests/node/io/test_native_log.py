@@ -21,7 +21,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.ports import FlushPort
 from fastquorum.types import METADATA_TOPIC_ID, OffsetAndEpoch
-from tests.lane.builders import CLUSTER, control_batch, key
+from tests.lane.builders import CLUSTER, control_batch, crowded_batch, key
 from tests.storage.fake_disk import FakeFlusher
 from tests.storage.logs import checkpoint
 
@@ -90,7 +90,7 @@ class Alone:
     def go_on(self) -> None: ...
 
     def append(self, batch: bytearray, count: int) -> None:
-        assert self.log.make_room(len(batch), len(batch))
+        assert self.log.make_room(len(batch), count)
         end = self.log.end_offset
         stamped = bytearray(batch)
         stamped[:8] = end.to_bytes(8, "big")
@@ -153,12 +153,12 @@ class Lent:
         stamped = bytearray(batch)
         offset = self.shell.append_encoded(stamped, count, timestamp_ms, self.box, "append")
         if offset == AppendVerdict.FROZEN:
-            assert self.shell.room_wanted
             self.shell.freeze()
             self.log.take_back()
             wanted = self.shell.room_wanted
+            assert wanted is not None
             self.shell.room_sought()
-            assert self.log.make_room(wanted, wanted)
+            assert self.log.make_room(*wanted)
             self._go_on()
             self.shell.release_appends()
             offset = self.shell.append_encoded(stamped, count, timestamp_ms, self.box, "append")
@@ -246,6 +246,22 @@ def described(log: Log) -> dict[str, object]:
         "timestamps": [log.offset_for_timestamp(1_000 + number) for number in range(0, 60, 7)],
         "largest": [log.max_timestamp_below(offset) for offset in range(start, end + 1, 5)],
     }
+
+
+def test_a_lent_log_rolls_where_the_log_alone_does_though_bytes_would_fit() -> None:
+    counts = (2**30, 2**30 - 1, 1, 2**31 - 1, 5, 2**30, 2**30 - 5, 1)
+    with both() as (alone, lent):
+        sides: tuple[Alone, Lent] = (alone, lent)
+        for side in sides:
+            side.begin()
+            for count in counts:
+                side.append(bytearray(crowded_batch(0, 0, count)), count)
+                side.settle()
+            side.end()
+            side.settle()
+            assert [each.base_offset for each in side.log._segments] == [0, 2**31, 2**32, 3 * 2**31]
+        for side in sides:
+            side.log.close()
 
 
 APPEND = st.tuples(st.just("append"), st.integers(1, 4), st.sampled_from([1, 60, 700, 2_500]))

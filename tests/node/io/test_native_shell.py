@@ -15,7 +15,7 @@ from fastquorum.kernels.pure import batch_headers, encode_values
 from fastquorum.kernels.shell import BYTES_OVERLOADED, EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
-from tests.lane.builders import control_batch, value_batch
+from tests.lane.builders import control_batch, crowded_batch, value_batch
 from tests.lane.native_mutants import HAS_MUTANTS, IN_THE_SHELL, planted
 from tests.privileges import fill, mounted
 
@@ -360,6 +360,52 @@ def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]
     assert [header.base_offset for header in headers[1:]] == [header.last_offset + 1 for header in headers[:-1]]
 
 
+def test_records_beyond_what_a_segment_can_address_ask_for_a_roll_however_few_their_bytes(rig: Rig) -> None:
+    rig.lead([1])
+    box = native.Mailbox()
+
+    def append(count: int) -> int:
+        batch = bytearray(crowded_batch(0, 0, count))
+        offset: int = rig.shell.append_encoded(batch, count, 1_000, box, "waiting")
+        until(lambda: rig.shell.waiting() == (0, 0), "it is committed, or was refused")
+        return offset
+
+    assert append(2**30) == 1
+    assert append(2**30) == AppendVerdict.FROZEN
+    assert rig.shell.room_wanted == (len(crowded_batch(0, 0, 2**30)), 2**30)
+    rig.roll()
+    rig.shell.release_appends()
+    assert rig.shell.room_wanted is None
+    assert append(2**31 - 1) == 1 + 2**30
+    assert [segment.base_offset for segment in rig.segments] == [0, 1 + 2**30]
+
+
+def test_what_gathers_is_counted_by_its_bytes_among_a_segments_records(rig: Rig) -> None:
+    rig.lead([1])
+    box = native.Mailbox()
+    assert rig.shell.append_encoded(bytearray(crowded_batch(0, 0, 2**31 - 1_000)), 2**31 - 1_000, 1_000, box, "") == 1
+    until(lambda: rig.shell.waiting() == (0, 0), "it is committed")
+    rig.shell.hold_syncs(True)
+    slots = [rig.append(), rig.append()]
+    assert rig.shell.append_encoded(bytearray(crowded_batch(0, 0, 998)), 998, 1_000, box, "") == AppendVerdict.FROZEN
+    assert rig.shell.end_offset == 2**31 - 997, "what gathered is written where its room is"
+    rig.shell.hold_syncs(False)
+    rig.roll()
+    assert [result(slot) for slot in slots] == [2**31 - 999, 2**31 - 998]
+
+
+def test_a_follower_hands_up_records_that_its_segment_cannot_address(rig: Rig) -> None:
+    leader = rig.connect(1)
+    rig.follow(leader)
+    leader.reply(leader.question(), crowded_batch(1, 5, 2**30))
+    question = leader.question()
+    assert question.offset == 1 + 2**30
+    leader.reply(question, crowded_batch(1 + 2**30, 5, 2**30))
+    rig.await_news(lambda: rig.handed_up)
+    assert rig.shell.is_frozen
+    assert rig.shell.end_offset == 1 + 2**30, "nothing of it is written"
+
+
 def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig(segment_bytes=8 << 20)
     rig.lead([1])
@@ -396,7 +442,8 @@ def test_an_append_that_the_file_system_has_no_room_for_writes_nothing_and_waits
     assert offset == AppendVerdict.FROZEN
     assert taken >= 3, "what goes into the zeros that are there is taken"
     assert rig.shell.is_frozen
-    assert rig.shell.room_wanted > 100_000
+    assert rig.shell.room_wanted is not None
+    assert rig.shell.room_wanted[0] > 100_000
     assert is_readable(rig.shell), "Python is told"
     assert not rig.shell.has_failed
     loan = rig.shell.look()

@@ -142,6 +142,8 @@ class FollowerLane:
             or (scan.fault is not None and scan.fault.reason is not BatchFault.TRUNCATED)
         ):
             return False
+        if not log.fits(scan.valid_bytes, scan.next_offset - scan.first_offset):
+            return False
         self._context.write(
             records[: scan.valid_bytes], scan.first_offset, scan.next_offset, scan.last_epoch, scan.max_timestamp_ms
         )

@@ -200,7 +200,7 @@ class NativeShell(NativeProducers):
         self._raise_cut_off()
         wanted = self._shell.room_wanted
         self._shell.room_sought()
-        return self.log.make_room(wanted, wanted)
+        return wanted is None or self.log.make_room(*wanted)
 
     def settle(self, terms: Terms | None, now_us: Micros) -> None:
         """See `LaneShell.settle`."""
