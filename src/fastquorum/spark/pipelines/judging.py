@@ -72,7 +72,8 @@ def reference_of(
     for each, node, end in zip(replicas, nodes, ends, strict=True):
         if node is None or node not in won.voters:
             continue
-        speaks = (offsets < end) & ((each.ids >= 0) | (each.ids == INSIDE))
+        counts = (offsets < end) | _contradicts(each, replicas[won.branch], end)
+        speaks = counts & ((each.ids >= 0) | (each.ids == INSIDE))
         mine = np.where(speaks, each.ids, _SILENT)
         before = by_node.get(node, np.full(len(offsets), _SILENT, np.int64))
         agree = np.where((before == _SILENT) | (before == mine), mine, _TWO_MINDS)
@@ -95,6 +96,12 @@ def reference_of(
     # As many say the one as the other; or one node's directories do, and nobody else is there.
     is_contested = is_known & (rival == best) & ((best > 0) | is_split)
     return Reference(ids, is_contested, *_contents(offsets, replicas, ids), ends)
+
+
+def _contradicts(replica: Replica, branch: Replica, end: int) -> bool:
+    """Has it another batch than the branch behind all that both have, of an epoch that both have there? No log of a
+    deposed leader looks like that: it may be the right one."""
+    return bool(replica.epochs_from(end) & branch.epochs_from(end))
 
 
 def _contents(offsets: Ids, replicas: Sequence[Replica], ids: Ids) -> tuple[Ids, Ids]:
