@@ -12,6 +12,7 @@ from fastquorum.raft import claims, follower, moves, requests
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader, voters_among
 from fastquorum.raft.prospective import Prospective
 from fastquorum.raft.resigned import Resigned
@@ -149,16 +150,36 @@ def _leaves_time_to_all(patcher: Patcher) -> None:
     patcher.setattr(requests, "_give_vote", leave_time)
 
 
+def _never_led(core: Core) -> None:
+    core.led_until_us = -(2**62)
+
+
 def _disturbs_at_start(patcher: Patcher) -> None:
-    patcher.setattr(claims, "leave_time", lambda core: None)
+    begin = moves.begin
+
+    def forget(core: Core) -> None:
+        begin(core)
+        _never_led(core)
+
+    patcher.setattr(moves, "begin", forget)
 
 
 def _disturbs_the_lost(patcher: Patcher) -> None:
-    patcher.setattr(claims, "heard_leader", lambda core, leader_id, at_us: None)
+    heard = Follower._heard
+
+    def forget(follower: Follower, core: Core, at_us: int) -> None:
+        heard(follower, core, at_us)
+        _never_led(core)
+
+    patcher.setattr(Follower, "_heard", forget)
 
 
 def _believes_their_leads(patcher: Patcher) -> None:
-    patcher.setattr(claims, "_does_majority_answer", lambda core: False)
+    patcher.setattr(Core, "is_leader_unproven", False)
+
+
+def _waits_for_their_leads(patcher: Patcher) -> None:
+    patcher.setattr(Follower, "stand_by", lambda follower, at_us: None)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -187,6 +208,7 @@ MUTANTS: dict[str, Mutant] = {
     "moved-by-strangers": Mutant("strangers move a replica as often as they like", _moved_again_and_again),
     "disturbs-at-start": Mutant("strangers move whoever has just started", _disturbs_at_start),
     "disturbs-the-lost": Mutant("strangers move whoever has lost its connection", _disturbs_the_lost),
-    "believes-their-leads": Mutant("whoever says that it leads is followed", _believes_their_leads),
+    "believes-their-leads": Mutant("whoever says that it leads is a leader as any other", _believes_their_leads),
+    "waits-for-their-leads": Mutant("whoever says that it leads is waited for", _waits_for_their_leads),
     "waits-for-strangers": Mutant("a vote leaves whoever got it the time to be elected", _leaves_time_to_all),
 }

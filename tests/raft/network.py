@@ -80,9 +80,9 @@ class Network:
     def isolate(self, node_id: NodeId) -> None:
         self.cut += [pair for other in self.nodes for pair in ((node_id, other), (other, node_id)) if other != node_id]
 
-    def pester(self, interval_us: Micros) -> None:
+    def pester(self, interval_us: Micros, *, kinds: int = 3) -> None:
         """From now on a stranger asks every replica for its vote, or says that it leads or led, in this epoch or the
-        next, again and again; and answers whoever follows it."""
+        next, again and again; and answers whoever follows it. `kinds`: of these three, so many of the first."""
         self._said += 1
         for node_id, node in self.nodes.items():
             if node_id not in self.down:
@@ -92,10 +92,10 @@ class Network:
                     vote_request(epoch, by=STRANGER, log=(epoch - 1, 1 << 40)),
                     begin_request(epoch, by=STRANGER, endpoints=endpoints),
                     end_request(epoch, by=STRANGER),
-                )[self._said % 3]
+                )[self._said % kinds]
                 self.promises[node_id].asked = asked
                 self._step(node_id, ev.RequestReceived(STRANGERS_TOKEN, 2, asked, STRANGER, 1, EPOCH_MS))
-        self._later(interval_us, lambda: self.pester(interval_us))
+        self._later(interval_us, lambda: self.pester(interval_us, kinds=kinds))
 
     def heal(self) -> None:
         self.cut = []

@@ -12,6 +12,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels.lane import PeerState
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
+from fastquorum.raft.claims import ELECTIONS
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.raft import Raft
 from fastquorum.raft.transitions import RoleName
@@ -34,6 +35,8 @@ from .wire_messages import CLUSTER, endpoint, key, vote_response, voter_set
 
 CONFIG = QuorumConfig()
 START_US = 10_000 * MS
+WAIT_US = CONFIG.fetch_timeout_us + ELECTIONS * CONFIG.election_timeout_us
+"""A voter without a leader waits so long before a stranger has a say."""
 EPOCH_MS = 1_700_000_000_000
 M = TypeVar("M", bound=Message)
 
@@ -204,7 +207,7 @@ class Replica:
         """As if it had heard nobody for long: strangers may move it."""
         core = self.raft._core
         core.strangers_barred_until_us = 0
-        core.answered_us = {}
+        core.led_until_us = -WAIT_US
         return self
 
     def restarts(self) -> Self:

@@ -2,6 +2,7 @@
 KIP-853, KIP-996)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from fastquorum.errors import ProtocolFatal, WireError
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
-from fastquorum.raft.claims import ANSWER_TIMEOUTS, LEAP_EPOCH_MAX, LEAP_MAX
+from fastquorum.raft.claims import LEAP_EPOCH_MAX, LEAP_MAX
 from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import ZERO_UUID
@@ -18,7 +19,7 @@ from fastquorum.wire import ErrorCode, Message, decode_request, encode_request, 
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
-from .scenario import Replica, replica
+from .scenario import WAIT_US, Replica, replica
 from .wire_messages import (
     begin_request,
     begin_response,
@@ -32,6 +33,7 @@ from .wire_messages import (
     is_granted,
     vote_request,
     vote_response,
+    voter_set,
 )
 
 STRANGER = 42
@@ -153,11 +155,14 @@ def test_whoever_leads_or_hears_its_leader_is_moved_by_no_stranger(setup: str, r
     assert not node.ordered(fx.PersistElection)
 
 
-@pytest.mark.parametrize("request_", ["vote", "pre-vote"])
-def test_one_that_hears_its_leader_no_more_is_moved_again(request_: str) -> None:
+@pytest.mark.parametrize("request_", MOVING)
+def test_one_that_has_had_no_leader_for_long_is_moved_again(request_: str) -> None:
     node = replica(1).follower(epoch=5, of=3).hears_leader()
-    node.elapse(node.config.fetch_timeout_us // 1000 + 1)
-    assert node.role == "prospective"
+    node.elapse(WAIT_US // 1000 - 1)
+    node.receives(REQUESTS[request_](6, STRANGER))
+    assert (node.role, node.epoch) != ("follower", 6)
+    assert node.epoch == 5
+    node.elapse(2)
     node.receives(REQUESTS[request_](6, STRANGER))
     assert node.epoch == 6
 
@@ -168,7 +173,7 @@ def test_one_that_has_just_started_finds_out_who_leads_before_a_stranger_moves_i
     """The leader of the others may be well, and would be deposed by the epoch."""
     node = {"unattached": replica(1).unattached(epoch=5), "follower": replica(1).follower(epoch=5, of=3)}[setup]
     for _ in range(9):
-        node.elapse(node.config.election_timeout_us // 10_000)
+        node.elapse(node.config.election_timeout_us // 2_000)
         node.receives(REQUESTS[request_](6, STRANGER))
         assert node.epoch == 5
 
@@ -184,33 +189,101 @@ def test_a_leader_that_is_taken_for_gone_is_not_deposed_by_a_stranger_either() -
     assert node.epoch == 5
 
 
+@pytest.mark.parametrize("setup", ["leader", "resigned"])
+def test_whoever_led_waits_as_long(setup: str) -> None:
+    node = ROLES["leader"]()
+    if setup == "resigned":
+        node.step(ev.ResignRequested(-1, 5))
+        assert node.role == "resigned"
+    node.receives(REQUESTS["vote"](6, STRANGER))
+    assert node.epoch == 5
+
+
+def test_a_candidate_has_its_time_and_so_has_one_that_got_a_vote() -> None:
+    node = replica(1).prospective(epoch=5).long_alone()
+    node.answer_vote(2, granted=True)
+    assert (node.role, node.epoch) == ("candidate", 6)
+    node.receives(REQUESTS["vote"](7, STRANGER))
+    assert node.epoch == 6
+    node = replica(1).unattached(epoch=5).long_alone()
+    assert is_granted(node.receives(REQUESTS["vote"](6, 2)))
+    node.receives(REQUESTS["vote"](7, STRANGER))
+    assert node.epoch == 6
+
+
 def _says_it_leads(node: Replica, epoch: int = 6) -> int:
     return error_of(node.receives(REQUESTS["begin"](epoch, STRANGER)))
 
 
-@pytest.mark.parametrize("setup", ["unattached", "prospective", "candidate", "static voter"])
-def test_a_stranger_is_not_believed_to_lead_while_a_majority_of_the_known_voters_answers(setup: str) -> None:
-    """They elect one of themselves, or follow the stranger and say so."""
-    node = ROLES[setup]().long_alone()
-    node.elapse_to_deadline()
-    epoch = node.epoch
-    asked = next(each for each in (2, 3) if each in node._last_requests)
-    node.answers(asked, fetch_response(epoch) if node.role == "unattached" else vote_response(epoch, granted=False))
-    assert _says_it_leads(node, epoch + 1) == ErrorCode.VOTER_NOT_FOUND
-    assert error_of(node.receives(REQUESTS["end"](epoch + 1, STRANGER))) == ErrorCode.VOTER_NOT_FOUND
-    assert (node.epoch, node.leader_id) == (epoch, -1)
-    node.now_us += ANSWER_TIMEOUTS * node.config.election_timeout_us
-    assert _says_it_leads(node, epoch + 1) == ErrorCode.NONE, "nobody else may be left to say it"
-
-
-def test_the_answers_of_a_minority_are_not_enough() -> None:
-    node = replica(1).voters(1, 2, 3, 4, 5).prospective(epoch=5).long_alone()
-    node.answers(2, vote_response(5, granted=False))
+def _follower_of_a_stranger(log: str = "1:10") -> Replica:
+    node = replica(1).unattached(epoch=5).log(log).long_alone()
     assert _says_it_leads(node) == ErrorCode.NONE
-    node = replica(1).voters(1, 2, 3, 4, 5).prospective(epoch=5).long_alone()
-    for each in (2, 3):
-        node.answers(each, vote_response(5, granted=False))
-    assert _says_it_leads(node) == ErrorCode.VOTER_NOT_FOUND
+    assert (node.role, node.leader_id) == ("follower", STRANGER)
+    node.forget()
+    return node
+
+
+def test_whom_this_voter_voted_for_is_followed_at_once() -> None:
+    """A majority of the voters that it does not know yet may need it."""
+    node = replica(1).unattached(epoch=5).long_alone()
+    assert is_granted(node.receives(REQUESTS["vote"](6, STRANGER)))
+    assert _says_it_leads(node) == ErrorCode.NONE
+    assert node.leader_id == STRANGER
+
+
+def test_an_unproven_leader_puts_no_election_off_and_nobody_is_told_of_it() -> None:
+    node = _follower_of_a_stranger()
+    for _ in range(3):
+        node.hears_leader().elapse(node.config.election_timeout_us // 1000)
+        if node.role == "prospective":
+            break
+        assert is_granted(node.receives(vote_request(6, by=2, log=(6, 20), pre_vote=True)))
+    assert node.role == "prospective", "though it is heard"
+    answer: Any = node.receives(vote_request(4, by=2))
+    assert (answer.topics[0].partitions[0].leader_id, answer.node_endpoints) == (-1, [])
+
+
+def test_that_it_is_said_again_puts_no_election_off_either() -> None:
+    node = replica(1).unattached(epoch=5).long_alone()
+    node.elapse(node.config.election_timeout_us // 1000 - 1)
+    deadline_us = node.raft._core.role.election_deadline_us
+    for endpoints in range(1, 4):
+        node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),) * endpoints))
+        node.receives(end_request(5, by=STRANGER))
+    assert node.role == "follower"
+    node.elapse((deadline_us - node.now_us) // 1000 + 1)
+    assert node.role == "prospective"
+
+
+def test_an_unproven_leader_is_proven_by_a_voter_that_names_it_or_by_the_log() -> None:
+    named = _follower_of_a_stranger()
+    named.elapse(1)
+    asked = next(each for each in (2, 3) if each in named._last_requests)
+    named.answers(asked, fetch_response(6, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    logged = _follower_of_a_stranger()
+    logged.lane_hands_up(
+        fetch_response(6, leader=STRANGER),
+        ev.RecordSpan(1, 10, 11, 6, 6, voter_sets=((10, voter_set(1, 2, 3, STRANGER)),)),
+    )
+    for node in (named, logged):
+        for _ in range(8):
+            node.hears_leader().elapse(node.config.election_timeout_us // 1000)
+            assert (node.role, node.leader_id) == ("follower", STRANGER)
+        assert not is_granted(node.receives(vote_request(6, by=2, log=(6, 20), pre_vote=True)))
+
+
+def test_an_unproven_leader_does_not_prove_itself() -> None:
+    node = _follower_of_a_stranger()
+    node.lane_hands_up(fetch_response(6, leader=STRANGER))
+    assert node.raft._core.is_leader_unproven
+
+
+def test_nor_does_a_restart_prove_it() -> None:
+    node = _follower_of_a_stranger()
+    node.restarts()
+    assert node.leader_id == STRANGER
+    answer: Any = node.receives(vote_request(4, by=2))
+    assert answer.topics[0].partitions[0].leader_id == -1
 
 
 def test_a_stranger_leads_if_a_voter_that_was_asked_says_so() -> None:
@@ -218,15 +291,18 @@ def test_a_stranger_leads_if_a_voter_that_was_asked_says_so() -> None:
     node = replica(1).unattached(epoch=5)
     node.elapse(10)
     asked = next(each for each in (2, 3) if each in node._last_requests)
-    node.answers(asked, fetch_response(6, leader=STRANGER, error=6, at=endpoint(STRANGER)))
+    answer = fetch_response(6, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, at=endpoint(STRANGER))
+    node.answers(asked, answer)
     assert (node.role, node.epoch, node.leader_id) == ("follower", 6, STRANGER)
+    assert not node.raft._core.is_leader_unproven
 
 
-def _follower_of_a_stranger(log: str = "1:10") -> Replica:
-    node = replica(1).unattached(epoch=5).log(log).long_alone()
-    assert _says_it_leads(node) == ErrorCode.NONE
-    node.forget()
-    return node
+@pytest.mark.parametrize("leader", [-2, -5, -(2**31)])
+def test_no_negative_id_leads(leader: int) -> None:
+    """As that of a bootstrap server, whose word counts."""
+    node = replica(1).prospective(epoch=5)
+    node.answers(2, vote_response(6, granted=False, leader=leader))
+    assert (node.role, node.epoch, node.leader_id) == ("unattached", 6, -1)
 
 
 ENDING: dict[str, FetchResponse] = {
@@ -238,7 +314,7 @@ ENDING: dict[str, FetchResponse] = {
 
 
 @pytest.mark.parametrize("answer", ENDING)
-def test_what_ends_a_voter_if_its_leader_says_it_does_not_if_a_stranger_does(answer: str) -> None:
+def test_what_ends_a_voter_if_its_leader_says_it_does_not_if_an_unproven_one_does(answer: str) -> None:
     node = _follower_of_a_stranger().committed(8)
     node.lane_hands_up(ENDING[answer])
     (notice,) = node.ordered(fx.Notice)
@@ -259,11 +335,14 @@ def test_an_observer_believes_the_leader_that_it_found() -> None:
     assert node.ordered(fx.Halt)
 
 
-@pytest.mark.parametrize("epoch", [6 + LEAP_MAX, 7 + LEAP_MAX, LEAP_EPOCH_MAX])
-def test_a_stranger_that_is_followed_leaps_no_further_than_one_that_is_not(epoch: int) -> None:
+@pytest.mark.parametrize("leader", [-1, 2, STRANGER])
+@pytest.mark.parametrize("epoch", [7, 6 + LEAP_MAX, LEAP_EPOCH_MAX])
+def test_what_an_unproven_leader_answers_leads_to_no_other_epoch(epoch: int, leader: int) -> None:
     node = _follower_of_a_stranger()
-    node.lane_hands_up(fetch_response(epoch, error=ErrorCode.FENCED_LEADER_EPOCH))
-    assert node.epoch == (epoch if epoch <= 6 + LEAP_MAX else 6)
+    for _ in range(3):
+        error = ErrorCode.FENCED_LEADER_EPOCH
+        node.lane_hands_up(fetch_response(epoch, leader=leader, error=error, at=endpoint(abs(leader))))
+    assert node.epoch == 6
 
 
 @pytest.mark.parametrize("log", [(0, 0), (1, 10), (3, 12), (4, 9)])
@@ -347,12 +426,23 @@ def test_a_voter_that_leads_takes_the_place_of_a_stranger_that_said_so() -> None
     assert error_of(node.receives(begin_request(5, by=3, endpoints=(endpoint(3),)))) == ErrorCode.INVALID_REQUEST
 
 
-def test_but_not_of_one_that_is_heard() -> None:
+def test_but_not_of_one_that_a_voter_has_named_and_that_is_heard() -> None:
+    node = replica(1).unattached(epoch=5).long_alone()
+    node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
+    node.hears_leader().elapse(1)
+    asked = next(each for each in (2, 3) if each in node._last_requests)
+    node.answers(asked, fetch_response(5, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    node.elapse(1)
+    node.hears_leader().receives(begin_request(5, by=5 - asked, endpoints=(endpoint(5 - asked),)))
+    assert node.raft.election.leader_id == STRANGER
+
+
+def test_a_voter_that_leads_is_stopped_by_no_unproven_leader_of_its_epoch() -> None:
     node = replica(1).unattached(epoch=5).long_alone()
     node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
     node.hears_leader()
-    node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))
-    assert node.raft.election.leader_id == STRANGER
+    assert error_of(node.receives(begin_request(5, by=2, endpoints=(endpoint(2),)))) == ErrorCode.NONE
+    assert node.raft.election.leader_id == 2
 
 
 def test_where_elections_have_led_everybody_follows() -> None:

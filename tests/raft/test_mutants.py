@@ -101,11 +101,27 @@ def a_voter_that_was_cut_off_does_not_depose_the_leader() -> None:
     assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
 
 
-def strangers_that_ask_and_claim_all_the_time_hinder_no_election() -> None:
+def _after_an_outage(seed: int, kinds: int) -> None:
+    """Voters that were long without a leader, and strangers at all of them."""
+    network = Network(1, 2, 3, seed=seed)
+    for node_id in network.nodes:
+        network.isolate(node_id)
+    network.run(20_000)
+    network.pester(3 * MS, kinds=kinds)
+    network.run(2_000)
+    network.heal()
+    leader = network.run_until_led(6 * network.nodes[1].config.election_timeout_us // MS)
+    assert leader in network.nodes
+
+
+def strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage() -> None:
     for seed in range(3):
-        network = Network(1, 2, 3, seed=seed)
-        network.pester(3 * MS)
-        network.run_until_led(5 * network.nodes[1].config.election_timeout_us // MS)
+        _after_an_outage(seed, 3)
+
+
+def nor_do_strangers_that_only_ask() -> None:
+    for seed in range(3):
+        _after_an_outage(seed, 1)
 
 
 def strangers_disturb_no_leader_by_way_of_a_voter_that_restarts() -> None:
@@ -148,11 +164,12 @@ SCENARIOS: dict[str, Callable[[], None]] = {
     "K30": an_isolated_leader_resigns,
     "K31": a_leader_whose_followers_are_stuck_resigns,
     "K32": a_voter_that_was_cut_off_does_not_depose_the_leader,
-    "moved-by-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
+    "moved-by-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
     "disturbs-at-start": strangers_disturb_no_leader_by_way_of_a_voter_that_restarts,
     "disturbs-the-lost": nor_of_one_whose_connection_to_the_leader_is_lost,
-    "believes-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
-    "waits-for-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election,
+    "waits-for-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
+    "believes-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
+    "waits-for-strangers": nor_do_strangers_that_only_ask,
 }
 
 

@@ -6,7 +6,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 
-from .network import Network
+from .network import STRANGER, Network
 
 SEEDS = range(3)
 FETCH_TIMEOUT_MS = QuorumConfig().fetch_timeout_us // MS
@@ -201,3 +201,30 @@ def test_a_quiet_quorum_sends_no_requests_of_raft() -> None:
     for node in network.nodes.values():
         assert not node.ordered(fx.SendRequest)
         assert not node.ordered(fx.PersistElection)
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_voter_that_a_stranger_led_while_it_was_alone_comes_back_and_leads_nobody_away(count: int) -> None:
+    network = Network(*range(1, count + 1), seed=count)
+    leader = network.run_until_led()
+    alone = next(node_id for node_id in network.nodes if node_id != leader)
+    network.isolate(alone)
+    network.run(12_000)
+    network.pester(3 * MS)
+    network.run(2_000)
+    assert network.nodes[alone].leader_id == STRANGER
+    network.heal()
+    network.run(10_000)
+    leader = network.run_until_led()
+    network.run(5_000)
+    assert {node.leader_id for node in network.nodes.values()} == {leader}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_strangers_hinder_no_election_when_the_leaders_machine_is_lost_without_a_word(seed: int) -> None:
+    network = Network(1, 2, 3, 4, 5, seed=seed)
+    leader = network.run_until_led()
+    network.run(3_000)
+    network.pester(3 * MS)
+    network.down.append(leader)
+    network.run_until_led(2 * FETCH_TIMEOUT_MS, by_other_than=leader)

@@ -232,7 +232,14 @@ def _forgets_votes(patcher: Patcher) -> None:
     patcher.setattr(Replica, "_carry_out", keep_the_epoch_only)
 
 
-BEYOND_THE_FAULTS = ("K11", "K31", "moved-by-strangers", "waits-for-strangers", "disturbs-the-lost")
+BEYOND_THE_FAULTS = (
+    "K11",
+    "K31",
+    "moved-by-strangers",
+    "waits-for-strangers",
+    "waits-for-their-leads",
+    "disturbs-the-lost",
+)
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show, or strangers
 that ask without a pause, which makes too many events."""
 

@@ -1,9 +1,9 @@
 """What is made of the answers to raft's requests: the common part first, then each API's own.
 
 A top-level error never stops a replica but for CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the partition does: a
-peer that understood the request says that this replica breaks the protocol. Neither does if one says it that is
-followed and no voter here (`claims`). Unlike Kafka's, an answer that changes
-nothing is always followed by a backoff, so that two replicas cannot keep each other busy.
+peer that understood the request says that this replica breaks the protocol. An unproven leader (`claims`) stops nobody.
+Unlike Kafka's, an answer that changes nothing is always followed by a backoff, so that two replicas cannot keep each
+other busy.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,6 @@ def on_response(core: Core, event: ResponseReceived) -> None:
     waiting for it."""
     if not core.requests.answered(event.source, event.correlation_id):
         return
-    claims.answered(core, event.source)
     message, role = event.message, core.role
     if isinstance(message, UpdateRaftVoterResponse):
         _on_told(core, event.source, message)
@@ -88,10 +87,9 @@ def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:
     assert isinstance(event.message, FetchResponse)
     outcome = _outcome(event.message)
     if event.correlation_id >= 0:
-        if core.requests.answered(event.source, event.correlation_id):
-            claims.answered(core, event.source)
-            if _is_good(core, event.source, outcome):
-                core.requests.back_off(event.source, core.now_us)
+        waited = core.requests.answered(event.source, event.correlation_id)
+        if waited and _is_good(core, event.source, outcome):
+            core.requests.back_off(event.source, core.now_us)
         return
     role = core.role
     if not isinstance(role, Follower) or event.source != role.leader_id:
@@ -140,6 +138,7 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
     is_newest = outcome.epoch >= core.epoch and claims.believes_response(core, outcome.epoch, source)
     if is_newest and outcome.error != ErrorCode.UNKNOWN_LEADER_EPOCH:
         asked_as = core.role
+        claims.vouches(core, source, outcome.epoch, outcome.leader_id)
         moves.adopt(core, outcome.epoch, outcome.leader_id, outcome.endpoints)
         if core.role is not asked_as:
             return False
@@ -157,9 +156,9 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
 
 
 def _end(core: Core, source: NodeId, what: str, advice: str) -> None:
-    """What a voter says ends this node. ProtocolFatal."""
-    if claims.is_stranger(core, source):
-        claims.notice_stranger(core, source, what)
+    """Raise ProtocolFatal for what was answered; of an unproven leader (`claims`) it is only told."""
+    if claims.is_unproven(core, source):
+        claims.notice_unproven(core, what)
     else:
         raise ProtocolFatal(f"node {source} {what}: {advice}")
 
@@ -177,8 +176,9 @@ def _outcome(message: Message) -> _Outcome:
         return _Outcome(False, message.error_code)
     partition = topics[0].partitions[0]
     leader = partition.current_leader if isinstance(partition, _WithLeaderApart) else partition
-    endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
-    return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)
+    leader_id = max(leader.leader_id, NO_NODE)
+    endpoints = _endpoints_of(leader_id, message.node_endpoints) if leader_id != NO_NODE else ()
+    return _Outcome(True, partition.error_code, leader.leader_epoch, leader_id, endpoints)
 
 
 def _endpoints_of(leader_id: NodeId, listed: Iterable[_Listed]) -> tuple[Endpoint, ...]:

@@ -4,15 +4,15 @@ Whoever takes over an epoch persists it, and epochs never fall: the last one, ta
 good. So an epoch that leaps is believed of a voter only, and never if it leads to where no quorum gets by elections.
 
 A replica that is no voter here, a stranger, may be one all the same: by a record that has not come yet (KIP-853), or by
-a newer configuration of static voters. Its Vote counts with a voter that neither leads nor has heard a leader for an
-election timeout, as long as it does not leap, once in an election timeout: that leaves the voters that are known here
-their time to elect one of them, and one that starts its time to find who leads. A Vote of a stranger that would not get
-this replica's vote moves nobody.
+a newer configuration of static voters. A voter that neither leads nor hears a leader is moved by it, but late: the
+voters that are known here have the time of many elections first, to elect one of them or to say who leads. Then a
+stranger's Vote, or its word that it leads, counts once in an election timeout, as long as it does not leap. A Vote that
+would not get this replica's vote moves nobody.
 
-That it leads is not believed of a stranger on its own word, as long as a majority of the voters that are known here,
-this replica counted, answers: they elect one of themselves, or one of them follows the stranger and says so when it is
-asked. Where that majority is gone, nobody else may be left to say it. What a stranger answers as a leader ends no
-voter.
+A stranger that leads on its own word alone is unproven: this voter copies its log, in which it may be named a voter,
+and asks the others meanwhile. Until one of them names it too, this voter stands for election as if it heard nobody,
+tells nobody of that leader, and neither stops nor goes to another epoch because of what it answers. Records that it
+forged would be taken all the same: nothing but authentication keeps those away.
 
 Observers are moved by no stranger: the voters that may need one's vote are known to it. Responses come from a replica
 that was asked.
@@ -31,8 +31,8 @@ LEAP_MAX: Final = 100
 LEAP_EPOCH_MAX: Final = EPOCH_MAX - 2**20
 """The highest epoch to leap to; an election each second takes 68 years to get there. The ones above are reached one by
 one."""
-ANSWER_TIMEOUTS: Final = 4
-"""Of elections: a voter that finds no leader asks the others for pre-votes at least once within so many of them."""
+ELECTIONS: Final = 8
+"""So many election timeouts, besides the fetch timeout, a voter is without a leader before a stranger has a say."""
 
 
 def believes_vote(core: Core, epoch: Epoch, candidate: ReplicaKey, *, is_up_to_date: bool) -> bool:
@@ -51,50 +51,39 @@ def believes_leader(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
     directory id of the leader's. Call it once for each request, as `believes_vote`."""
     if core.voters.get(leader_id) is not None:
         return _believes_voter(core, epoch, leader_id)
-    is_leader_known = epoch == core.epoch and core.leader_id != NO_NODE
-    return is_leader_known or (not _does_majority_answer(core) and _believes_stranger(core, epoch))
+    if epoch > core.epoch:
+        return _believes_stranger(core, epoch)
+    voted = core.election.voted_key
+    is_elected = core.is_voter and voted is not None and voted.id == leader_id
+    return core.leader_id != NO_NODE or is_elected or _believes_stranger(core, epoch)
 
 
 def believes_response(core: Core, epoch: Epoch, source: NodeId) -> bool:
-    """May a response of this epoch, from a replica that this one has asked, be considered? Who is no voter here was
-    asked as the leader of this epoch, and leaps no further than by a request."""
-    if is_stranger(core, source):
-        return epoch <= core.epoch + LEAP_MAX
+    """May a response of this epoch, from a replica that this one has asked, be considered?"""
+    if is_unproven(core, source):
+        return epoch <= core.epoch
     return _believes_voter(core, epoch, source)
 
 
-def is_stranger(core: Core, source: NodeId) -> bool:
-    """Does an answer come from one that this voter follows without knowing it as a voter? Bootstrap servers, whose ids
-    are negative, are given, and an observer's voters may all have changed since it knew any."""
-    return core.is_voter and source >= 0 and core.voters.get(source) is None
+def is_unproven(core: Core, source: NodeId) -> bool:
+    """Is this the leader, and nobody else has said so?"""
+    return core.is_leader_unproven and source == core.leader_id
+
+
+def vouches(core: Core, source: NodeId, epoch: Epoch, leader_id: NodeId) -> None:
+    """A replica that was asked names a leader: if it is the one that is followed, it is unproven no more."""
+    if epoch == core.own_word_epoch and leader_id == core.leader_id != source:
+        core.own_word_epoch = -1
+
+
+def was_led(core: Core, at_us: Micros) -> None:
+    """Until then there was a leader, or this replica could not know: strangers wait."""
+    core.led_until_us = max(core.led_until_us, at_us)
 
 
 def leave_time(core: Core) -> None:
-    """A life begins, or a lead ends: strangers wait until the voters had their time, each of which counts as if it
-    had just answered."""
+    """A voter that is known here may be elected now: strangers wait for an election timeout."""
     core.strangers_barred_until_us = core.now_us + core.config.election_timeout_us
-    core.answered_us = dict.fromkeys(core.voters.ids, core.now_us)
-
-
-def answered(core: Core, source: NodeId) -> None:
-    """A replica that was asked has answered, whatever it says."""
-    if core.voters.get(source) is not None:
-        core.answered_us[source] = core.now_us
-
-
-def heard_leader(core: Core, leader_id: NodeId, at_us: Micros) -> None:
-    """The leader answered this follower then: no stranger disturbs it for an election timeout, though its connection be
-    lost meanwhile."""
-    barred_until_us = at_us + core.config.election_timeout_us
-    core.strangers_barred_until_us = max(core.strangers_barred_until_us, barred_until_us)
-    if core.voters.get(leader_id) is not None:
-        core.answered_us[leader_id] = at_us
-
-
-def _does_majority_answer(core: Core) -> bool:
-    since_us = core.now_us - ANSWER_TIMEOUTS * core.config.election_timeout_us
-    answering = sum(core.answered_us.get(node_id, since_us) > since_us for node_id in core.other_voters)
-    return answering + core.is_voter > len(core.voters) // 2
 
 
 def _believes_stranger(core: Core, epoch: Epoch) -> bool:
@@ -104,9 +93,10 @@ def _believes_stranger(core: Core, epoch: Epoch) -> bool:
     # Who would give no pre-vote leads, or hears its leader (KIP-996): that leader is not disturbed.
     if not core.role.grants_pre_vote(core, is_up_to_date=True):
         return False
-    if epoch > core.epoch + LEAP_MAX or core.now_us < core.strangers_barred_until_us:
+    wait_us = core.config.fetch_timeout_us + ELECTIONS * core.config.election_timeout_us
+    if epoch > core.epoch + LEAP_MAX or core.now_us < max(core.strangers_barred_until_us, core.led_until_us + wait_us):
         return False
-    core.strangers_barred_until_us = core.now_us + core.config.election_timeout_us
+    leave_time(core)
     return True
 
 
@@ -127,15 +117,14 @@ def _damaged(core: Core, epoch: Epoch, sender: NodeId) -> Notice:
     )
 
 
-def notice_stranger(core: Core, source: NodeId, what: str) -> None:
-    """Order what is to be said when one that is no voter here, and is followed, says what would end this voter if a
-    voter said it."""
+def notice_unproven(core: Core, what: str) -> None:
+    """Order what is to be said when an unproven leader says what would end this voter if a proven one said it."""
     core.emit(
         Notice(
             "leader_not_believed",
-            source,
-            f"node {source}, which is said to lead epoch {core.epoch} and is no voter that this node knows, {what}: "
-            "that is not believed, and this node goes on as it is; find out who runs there, and whether the voters "
-            "were changed while this node was away",
+            core.leader_id,
+            f"node {core.leader_id} says that it leads epoch {core.epoch}, is no voter that this node knows, and "
+            f"{what}: that is not believed, and this node goes on as it is; find out who runs there; if the voters "
+            "were changed while this node was away, restart it with the leader's address as `bootstrap`",
         )
     )

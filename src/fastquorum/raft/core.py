@@ -77,8 +77,10 @@ class Core:
         self.attempt = 0
         self.strangers_barred_until_us: Micros = 0
         """Until then no request of a replica that is no voter here moves this one (`claims`)."""
-        self.answered_us: dict[NodeId, Micros] = {}
-        """When each voter last answered this replica (`claims`)."""
+        self.led_until_us: Micros = 0
+        """When a leader was last heard, this replica led or started."""
+        self.own_word_epoch: Epoch = -1
+        """In this epoch a replica that is no voter here said that it leads, and nobody else has said so."""
         self.is_link_spent = False
         """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
         rule 7), so that the lane needs another link."""
@@ -199,6 +201,17 @@ class Core:
     def leader_id(self) -> NodeId:
         """Leader of this epoch, -1 unknown. A resigned leader still names itself, as Kafka's do."""
         return self.election.leader_id
+
+    @property
+    def is_leader_unproven(self) -> bool:
+        """Does nobody but itself say of the leader, which is no voter here, that it leads (`claims`)?"""
+        is_told = self.own_word_epoch == self.epoch and self.leader_id not in (NO_NODE, self.key.id)
+        return is_told and self.is_voter and self.voters.get(self.leader_id) is None
+
+    @property
+    def told_leader_id(self) -> NodeId:
+        """The leader, as far as others are to be told of it; -1: none."""
+        return NO_NODE if self.is_leader_unproven else self.leader_id
 
     @property
     def voters(self) -> VoterSet:

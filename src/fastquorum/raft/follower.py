@@ -96,14 +96,15 @@ class Follower(Role):
             self._heard(core, core.lane.leader_contact_us)
 
     def _heard(self, core: Core, at_us: Micros) -> None:
-        self.has_fetched = True
         self._is_reachable = True
         self._reconnects = 0
         self._is_there()
-        self._has_leader_resigned = False
         self._contact_us = at_us
-        self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
-        claims.heard_leader(core, self.leader_id, at_us)
+        if not core.is_leader_unproven:
+            self.has_fetched = True
+            self._has_leader_resigned = False
+            self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
+            claims.was_led(core, at_us)
 
     @property
     def silent_at_us(self) -> Micros:
@@ -149,7 +150,7 @@ class Follower(Role):
         for due_us in (self._connect_at_us, self._fetch_at_us, self._check_at_us):
             if due_us >= 0:
                 core.wake_at(due_us)
-        if not self._is_reachable:
+        if not self._is_reachable or core.is_leader_unproven:
             core.discover_leader()
         return None
 
@@ -393,14 +394,14 @@ def keeps_committed(core: Core, leader_id: NodeId, wish: str, offset: Offset) ->
     """Is nothing committed from `offset` on, where the leader wishes the log to end?
 
     What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks. Raises ProtocolFatal; False
-    if a stranger wishes it, which is told.
+    if an unproven leader wishes it, which is told.
     """
     committed = known_committed(core)
     if offset >= committed:
         return True
     what = f"{wish} {offset}, but everything below {committed} is committed"
-    if claims.is_stranger(core, leader_id):
-        claims.notice_stranger(core, leader_id, f"asks for what is refused, as {what}")
+    if claims.is_unproven(core, leader_id):
+        claims.notice_unproven(core, f"asks for what is refused, as {what}")
         return False
     raise ProtocolFatal(
         f"leader {leader_id} of epoch {core.epoch} asks for what is refused, as {what}: keep this directory, and find "

@@ -176,7 +176,7 @@ def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> Fet
 
 
 def _leader_endpoint(core: "Core") -> Endpoint | None:
-    return core.endpoint_of(core.leader_id) if core.leader_id >= 0 else None
+    return core.endpoint_of(core.leader_id) if core.told_leader_id >= 0 else None
 
 
 def _node_endpoints(core: "Core", node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
@@ -188,7 +188,7 @@ def _node_endpoints(core: "Core", node: Callable[[NodeId, Endpoint], Node]) -> l
 def vote_response(core: "Core", version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
     topic = VoteResponse.TopicData
     partition = topic.PartitionData(
-        error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch, vote_granted=granted
+        error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch, vote_granted=granted
     )
     response = VoteResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
@@ -200,7 +200,7 @@ def vote_response(core: "Core", version: int, error: ErrorCode, *, granted: bool
 
 def begin_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
     topic = BeginQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch)
+    partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
     response = BeginQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
         response.node_endpoints = _node_endpoints(
@@ -211,7 +211,7 @@ def begin_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) ->
 
 def end_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> EndQuorumEpochResponse:
     topic = EndQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch)
+    partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
     response = EndQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
         response.node_endpoints = _node_endpoints(
@@ -241,7 +241,7 @@ def fetch_response(
     )
     if version >= 12:
         partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(
-            leader_id=core.leader_id, leader_epoch=core.epoch
+            leader_id=core.told_leader_id, leader_epoch=core.epoch
         )
     if diverging is not None:
         partition.diverging_epoch = topic.PartitionData.EpochEndOffset(
@@ -280,7 +280,7 @@ def fetch_snapshot_response(
     )
     if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         partition.current_leader = topic.PartitionSnapshot.LeaderIdAndEpoch(
-            leader_id=core.leader_id, leader_epoch=core.epoch
+            leader_id=core.told_leader_id, leader_epoch=core.epoch
         )
     response = FetchSnapshotResponse(topics=[topic(name=topic_name, partitions=[partition])])
     if version >= 1:

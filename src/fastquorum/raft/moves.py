@@ -51,7 +51,7 @@ def _leave(core: Core, cause: Cause) -> None:
 def begin(core: Core) -> None:
     """The first step: timers start now. The only voter has nobody to wait for, whatever it was."""
     core.role = _first_role(core)
-    claims.leave_time(core)
+    claims.was_led(core, core.now_us)
     if core.is_only_voter and core.role.name is RoleName.RESIGNED:
         _leave(core, Cause.SOLE_VOTER)
 
@@ -61,7 +61,7 @@ def _become(core: Core, cause: Cause, role: Role) -> None:
     core.close_lane()
     core.requests.reset()
     if isinstance(core.role, Leader):
-        claims.leave_time(core)
+        claims.was_led(core, core.now_us)
     core.role = role
     core.causes.append(cause)
     core.lane = None
@@ -97,6 +97,7 @@ def to_follower(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpo
 def _to_candidate(core: Core, cause: Cause) -> None:
     core.close_lane()
     core.elect(ElectionState(core.epoch + 1, NO_NODE, core.key))
+    claims.leave_time(core)
     _become(core, cause, Candidate(core, core.random_election_deadline()))
 
 
@@ -126,7 +127,7 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
         if leader_id in (NO_NODE, core.key.id):
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         elif known:
-            to_follower(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
+            _follow_told(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
         else:
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         return True
@@ -136,9 +137,19 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
     if not known or core.role.name in (RoleName.LEADER, RoleName.RESIGNED) or leader_id == core.key.id:
         return False
     if core.leader_id != leader_id or len(known) > len(core.leader_endpoints):
-        to_follower(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
+        _follow_told(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
         return True
     return False
+
+
+def _follow_told(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+    """Follow a leader that was told of. An unproven one puts off no election that was coming up."""
+    role = core.role
+    stands_at_us = role.silent_at_us if isinstance(role, Follower) else role.election_deadline_us
+    to_follower(core, cause, epoch, leader_id, endpoints)
+    assert isinstance(core.role, Follower)
+    if core.is_leader_unproven and stands_at_us >= 0:
+        core.role.stand_by(stands_at_us)
 
 
 def notice_own_lead(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
@@ -170,6 +181,7 @@ def initial_role(core: Core, stored: ElectionState | None) -> None:
     cannot say who voted in the log's epoch."""
     election = stored if stored is not None else ElectionState()
     core.resume(election)
+    core.own_word_epoch = election.epoch  # of a leader that is no voter here it is not known who said so
     if election.epoch < core.log.last_epoch:
         core.elect(ElectionState(core.log.last_epoch))
     core.role = _first_role(core)

@@ -89,6 +89,7 @@ def _give_vote(core: Core, candidate: ReplicaKey) -> None:
         core.elect(ElectionState(core.epoch, NO_NODE, candidate))
     if core.voters.is_voter(candidate):
         core.role.voted(core)
+        claims.leave_time(core)
 
 
 def on_begin_quorum_epoch(core: Core, asked: Asked, request: BeginQuorumEpochRequest) -> None:
@@ -181,6 +182,8 @@ def _adopt_leader(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[
         moves.notice_own_lead(core, epoch, leader_id, endpoints)
         return ErrorCode.INVALID_REQUEST
     if error is ErrorCode.NONE:
+        if (epoch, leader_id) != (core.epoch, core.leader_id):
+            core.own_word_epoch = epoch
         moves.adopt(core, epoch, leader_id, endpoints)
     return error
 

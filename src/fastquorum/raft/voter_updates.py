@@ -35,8 +35,8 @@ def on_update_raft_voter(core: Core, event: RequestReceived, request: UpdateRaft
         )
     response = UpdateRaftVoterResponse(error_code=error)
     leader = response.current_leader
-    leader.leader_id, leader.leader_epoch = core.leader_id, core.epoch
-    endpoint = core.endpoint_of(core.leader_id) if core.leader_id != NO_NODE else None
+    leader.leader_id, leader.leader_epoch = core.told_leader_id, core.epoch
+    endpoint = core.endpoint_of(core.leader_id) if core.told_leader_id != NO_NODE else None
     if endpoint is not None:
         leader.host, leader.port = endpoint.host, endpoint.port
     core.emit(SendResponse(event.token, response))

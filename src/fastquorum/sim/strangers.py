@@ -1,6 +1,6 @@
 """Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to, and, where
-it pesters, of those that come next. Whoever follows it is answered, and told of records that nobody committed, or what
-would end it if its leader said so."""
+it pesters, of those that come next. Whoever follows it is answered, with nothing or with what would end it if its
+leader said so. Records it forges none: only authentication would keep those away."""
 
 from collections.abc import Collection
 from functools import partial
@@ -10,7 +10,7 @@ from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, NodeId, Offset, Uuid
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message, encode_request, encode_response, request_header
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.quorum import (
@@ -45,11 +45,11 @@ class Stranger:
         self._prng = prng
         self._unsent: dict[int, Message] = {}
         self._asked: dict[int, tuple[NodeId, Epoch]] = {}
-        self._pesters = prng.randrange(6) == 0
+        self.pesters = prng.randrange(6) == 0
 
     def pester(self, voters: Collection["Process"], election_timeout_us: Micros) -> None:
         """Maybe ask for votes and claim to lead all the time from now on, which must hinder no election (L1)."""
-        if not self._pesters:
+        if not self.pesters:
             return
         for process in voters:
             if process.is_assembled:
@@ -120,14 +120,11 @@ class Stranger:
     def _lead(self, number: int, packet: Packet, fetch: FetchRequest) -> None:
         """Answer one that fetches from here, as its leader."""
         assert packet.api is not None
-        partition = fetch.topics[0].partitions[0]
-        epoch, offset = partition.current_leader_epoch, partition.fetch_offset
-        forged = self._world.kernels.encode_values([b"forged"], base_offset=offset, leader_epoch=epoch, timestamp_ms=1)
+        epoch = fetch.topics[0].partitions[0].current_leader_epoch
         choices = (
             self._answer(epoch),
-            self._answer(epoch, high_watermark=offset + 1, records=forged),
+            self._answer(epoch + 1),
             self._answer(epoch, error=ErrorCode.INVALID_REQUEST),
-            self._answer(epoch, diverging=0),
             FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         )
         answer = self._prng.pick(choices)
@@ -163,21 +160,8 @@ class Stranger:
         ended = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
         return EndQuorumEpochRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[ended])])
 
-    def _answer(
-        self,
-        epoch: Epoch,
-        *,
-        error: ErrorCode = ErrorCode.NONE,
-        high_watermark: Offset = 0,
-        records: bytes = b"",
-        diverging: Offset = -1,
-    ) -> FetchResponse:
+    def _answer(self, epoch: Epoch, *, error: ErrorCode = ErrorCode.NONE) -> FetchResponse:
         topic = FetchResponse.FetchableTopicResponse
-        partition = topic.PartitionData(error_code=error, high_watermark=high_watermark, records=records)
+        partition = topic.PartitionData(error_code=error, high_watermark=0, records=b"")
         partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=STRANGER_ID, leader_epoch=epoch)
-        if diverging >= 0:
-            partition.diverging_epoch = topic.PartitionData.EpochEndOffset(epoch=1, end_offset=diverging)
-        return FetchResponse(
-            responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
-            node_endpoints=[],
-        )
+        return FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])

@@ -6,6 +6,7 @@ at last the logs are compared, every disk loses power, and what recovery finds i
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
 from typing import NamedTuple
 
 from fastquorum.config import SECOND
@@ -13,6 +14,7 @@ from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member
+from fastquorum.raft import claims
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.clock import LocalClock, Scheduler
 from fastquorum.sim.cluster.herd import SETTLE_SESSIONS, Herd
@@ -120,7 +122,7 @@ class World:
         return producer
 
     def _add_population(self, cluster: ClusterSwarm, prng: Prng) -> None:
-        kernels = self.kernels
+        kernels = self._twins[0].kernels
         population: Population
         if cluster.members:
             population = Members(self, kernels, prng, CLUSTER_ID, cluster)
@@ -134,11 +136,6 @@ class World:
     @property
     def now_us(self) -> Micros:
         return self.scheduler.now_us
-
-    @property
-    def kernels(self) -> Kernels:
-        """For what others than the nodes compute: the same with all twins."""
-        return self._twins[0].kernels
 
     def note(self, node_id: NodeId, text: str) -> None:
         self.trace.add(self.scheduler.now_us, node_id, text)
@@ -242,10 +239,13 @@ class World:
         self.faults.interleaving = self.swarm.interleaving
         self.faults.recovery_crash = self.faults.truncation_crash = self.swarm.recovery_crash
         self.nemesis.begin()
+        self.stranger.pester(self.processes, self.swarm.config.election_timeout_us)
         if self.population is not None:
             self.population.begin_faults()
         self.note(-1, "phase: faults")
         self._run_for(self.swarm.faults_us)
+        if self.stranger.pesters:
+            self._part_all()
         self._mend()
         self._demand_progress()
         self._end()
@@ -261,6 +261,14 @@ class World:
         if self.scheduler.events > EVENTS_MAX:
             raise Violation("L12", f"more than {EVENTS_MAX} events: a message loop")
 
+    def _part_all(self) -> None:
+        """No node reaches another, for so long that strangers have a say."""
+        self.note(-1, "phase: parted")
+        for one, other in permutations(self.processes, 2):
+            self.network.block(one.node_id, other.node_id)
+        config = self.swarm.config
+        self._run_for(config.fetch_timeout_us + (claims.ELECTIONS + 1) * config.election_timeout_us)
+
     def _mend(self) -> None:
         self.note(-1, "phase: mending")
         voters = [process for process in self.processes if process.node_id <= self.swarm.voters]
@@ -270,7 +278,6 @@ class World:
         self.callers.is_active = False
         self._core = core
         self.nemesis.end(core)
-        self.stranger.pester(core, self.swarm.config.election_timeout_us)
         if self.population is not None:
             self.population.end_faults()
         for process in core:
