@@ -21,6 +21,7 @@ from fastquorum.wire.broker_records import (
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
 )
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
 from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
@@ -59,6 +60,8 @@ class Metadata:
         """How far a broker has said, at most, that it had read."""
         self._wants_out: dict[tuple[NodeId, int], None] = {}
         """Brokers that have asked to be fenced, or to go."""
+        self._unregistered: set[tuple[Epoch, NodeId, int]] = set()
+        """By leaders of these epochs, as somebody asked for it; whether that is committed yet or not."""
         self._lead_us: dict[Epoch, Micros] = {}
         self._proposed: dict[tuple[_Place, int], list[dict[NodeId, int]]] = {}
         """Broker epochs that leaders gave of members, by partition and partition epoch."""
@@ -166,13 +169,17 @@ class Metadata:
                     self._check_unfencing(record.id, record.epoch)
                 case BrokerRegistrationChangeRecord(fenced=-1):
                     self._check_unfencing(record.broker_id, record.broker_epoch)
+                case UnregisterBrokerRecord():
+                    self._unregistered.add((batch.epoch, record.broker_id, record.broker_epoch))
                 case RegisterBrokerRecord():
-                    self._check_successor(node_id, record)
+                    self._check_successor(node_id, batch.epoch, record)
 
-    def _check_successor(self, node_id: NodeId, record: RegisterBrokerRecord) -> None:
-        """C7: nobody takes the id of a broker that is heard."""
+    def _check_successor(self, node_id: NodeId, leader_epoch: Epoch, record: RegisterBrokerRecord) -> None:
+        """C7: nobody takes the id of a broker that is heard, unless this leader was asked to unregister it."""
         old = self.image.brokers.get(record.broker_id)
         if old is None or old.incarnation_id == record.incarnation_id or (old.id, old.epoch) in self._wants_out:
+            return
+        if (leader_epoch, old.id, old.epoch) in self._unregistered:
             return
         if old.fenced:
             return  # whether it was heard is not in the log, and is forgotten with a lead
