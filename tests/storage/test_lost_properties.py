@@ -12,7 +12,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.format import FormatOptions, format_directory
-from fastquorum.storage.identity import Identity, LogKind, meta_by_kafka, parse_voters, read_identity
+from fastquorum.storage.identity import KEY_COUNT, Identity, LogKind, meta_by_kafka, parse_voters, read_identity
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
@@ -115,6 +115,27 @@ def test_nor_is_it_opened_by_us_when_it_comes_back_from_kafka(tmp_path: Path, ke
     (root / OWN_PROPERTIES).unlink()
     with pytest.raises(DirectoryError, match=OWN_PROPERTIES):
         take_from_kafka(str(root), kernels)
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+@pytest.mark.parametrize("voters", [STATIC, DYNAMIC])
+def test_a_file_that_was_cut_short_is_not_taken_for_a_whole_one(
+    tmp_path: Path, kernels: Kernels, voters: str, is_older: bool
+) -> None:
+    """Half a list of voters is a list of voters: a voter of two would be a quorum of one."""
+    formatted(tmp_path, kernels, voters=voters)
+    path = tmp_path / OWN_PROPERTIES
+    whole = path.read_bytes()
+    if is_older:  # which had no count
+        whole = b"".join(line for line in whole.splitlines(keepends=True) if not line.startswith(KEY_COUNT.encode()))
+        path.write_bytes(whole)
+        assert read_identity(RealDisk.open_directory(str(tmp_path), kernels)).voters == parse_voters(voters)
+    for end in range(1, len(whole)):
+        path.write_bytes(whole[:end])
+        if is_older and whole[:end].endswith(b"\n") and b"\nvoters=" in whole[:end]:
+            continue  # as the oldest version wrote it
+        with pytest.raises(DirectoryError, match=OWN_PROPERTIES):
+            read_identity(RealDisk.open_directory(str(tmp_path), kernels))
 
 
 @pytest.mark.parametrize("voters", [STATIC, DYNAMIC], ids=["static", "dynamic"])

@@ -15,6 +15,7 @@ from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.epochs import write_epochs
 from fastquorum.storage.identity import (
     FORMAT_VERSION,
+    KEY_COUNT,
     META_VERSION,
     Identity,
     LogKind,
@@ -149,17 +150,18 @@ def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, options: Form
 
 
 def _own_properties(identity: Identity) -> bytes:
+    values = {
+        "format.version": str(identity.format_version),
+        "log.kind": identity.log_kind,
+        "topic.name": identity.topic_name,
+        "listener.name": identity.listener_name,
+        "kraft.version": str(identity.kraft_version),
+        "voters": format_voters(identity.voters),
+        "controller": "true" if identity.is_controller else "false",
+        **({"port.drawn": "true"} if identity.is_port_drawn else {}),
+    }
     return format_properties(
-        {
-            "format.version": str(identity.format_version),
-            "log.kind": identity.log_kind,
-            "topic.name": identity.topic_name,
-            "listener.name": identity.listener_name,
-            "kraft.version": str(identity.kraft_version),
-            "voters": format_voters(identity.voters),
-            "controller": "true" if identity.is_controller else "false",
-            **({"port.drawn": "true"} if identity.is_port_drawn else {}),
-        },
+        {KEY_COUNT: str(len(values) + 1), **values},
         comment="What Apache Kafka has no file for. Written once, by format.",
     )
 

@@ -44,6 +44,10 @@ FORMAT_VERSION: Final = 1
 """Of everything in the directory that is not Kafka's. A newer one is refused."""
 META_VERSION: Final = 1
 _VOTER: Final = "ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
+KEY_COUNT: Final = "key.count"
+"""How many keys our properties have, this one counted: the first, so that a file that was cut short is known."""
+_KEYS: Final = ("format.version", "log.kind", "topic.name", "listener.name", "kraft.version", "voters")
+"""Those that all versions have written."""
 _LEFT_BY_OURS: Final = (QUORUM_STATE, QUORUM_STATE + RETIRED_SUFFIX, join(LOG_DIRECTORY, DURABLE_MARK))
 """Files that a node of ours leaves in its directory, and a member that keeps its metadata there does not."""
 
@@ -136,10 +140,18 @@ def _read_own(disk: Disk) -> dict[str, str]:
         own = _read(disk, OWN_PROPERTIES)
         if not own:
             raise _unusable(disk, OWN_PROPERTIES, "is empty")
+        # Part of a list of voters is a list of voters, whose majority may be this node alone.
+        if not (_is_complete(own) and disk.read_file(OWN_PROPERTIES).endswith(b"\n")):
+            raise _unusable(disk, OWN_PROPERTIES, "is cut short")
         return own
     if was_run_by_us(disk) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
         raise _unusable(disk, OWN_PROPERTIES, "is missing")
     return {}
+
+
+def _is_complete(own: dict[str, str]) -> bool:
+    """Are all keys there? Older versions wrote no count."""
+    return own.get(KEY_COUNT, str(len(own))) == str(len(own)) and all(key in own for key in _KEYS)
 
 
 def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:

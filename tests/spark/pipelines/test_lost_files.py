@@ -68,7 +68,8 @@ def test_older_copies_on_a_majority_are_told_by_both_audits(tmp_path: Path, caps
     # Of two of three nobody can tell: the third may have it.
     mark.write_bytes(encode_mark(load("native"), Mark(at, 0, 0, 6)))
     properties = Path(three.path(3)) / OWN_PROPERTIES
-    properties.write_text(properties.read_text() + "format.version=1\nvoters=1@h:1,2@h:1,3@h:1\n")
+    more = "format.version=1\ntopic.name=t\nlistener.name=L\nkraft.version=0\nvoters=1@h:1,2@h:1,3@h:1\n"
+    properties.write_text(properties.read_text() + more)
     meta = properties.with_name(META_PROPERTIES)
     meta.write_text(meta.read_text() + "directory.id=AQEBAQEBAQEBAQEBAQEBAQ\n")
     assert main(["audit", "replicas", *paths[1:]]) == 0
