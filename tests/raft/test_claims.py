@@ -278,6 +278,23 @@ def test_an_unproven_leader_does_not_prove_itself() -> None:
     assert node.raft._core.is_leader_unproven
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_leader_that_removes_itself_stays_proven(is_restarted: bool) -> None:
+    """It leads until that is committed (KIP-853)."""
+    node = replica(1).unattached(epoch=5).log("1:10")
+    node.receives(begin_request(6, by=3))
+    if is_restarted:
+        node.restarts()
+    node.hears_leader().elapse(1)
+    span = ev.RecordSpan(1, 10, 11, 6, 6, voter_sets=((10, voter_set(1, 2)),))
+    node.lane_hands_up(fetch_response(6, leader=3), span)
+    for _ in range(8):
+        node.hears_leader().elapse(node.config.election_timeout_us // 1000)
+        assert (node.role, node.leader_id) == ("follower", 3)
+    answer: Any = node.receives(vote_request(4, by=2))
+    assert answer.topics[0].partitions[0].leader_id == 3
+
+
 def test_nor_does_a_restart_prove_it() -> None:
     node = _follower_of_a_stranger()
     node.restarts()

@@ -80,7 +80,10 @@ def test_one_that_is_missing_beside_records(ours: Path, kafkas: Path, capsys: py
         code, (finding,) = verified(root, capsys)
         assert (code, finding["path"]) == (4, str(root / name))
         assert "the quorum state is missing, but the log has records up to offset" in finding["text"]
-        assert "restore the file, or, where there are other voters, format an empty directory" in finding["text"]
+        assert (
+            "restore the file, or, where there are other voters, and while all of them run, format an"
+            in finding["text"]
+        )
 
 
 def test_one_that_is_older_than_the_log(kafkas: Path, capsys: pytest.CaptureFixture[str]) -> None:

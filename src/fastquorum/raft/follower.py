@@ -66,7 +66,7 @@ class Follower(Role):
         self.leader_id = leader_id
         self.endpoint = endpoint
         self.has_fetched = False
-        """The leader has answered: from then on pre-votes are refused (KIP-996), until it is gone."""
+        """The leader has answered, and is proven: from then on pre-votes are refused (KIP-996), until it is gone."""
         self._fetch_deadline_us = core.now_us + core.config.fetch_timeout_us
         self._has_leader_resigned = False
         self._contact_us: Micros = -1
@@ -101,6 +101,7 @@ class Follower(Role):
         self._is_there()
         self._contact_us = at_us
         if not core.is_leader_unproven:
+            core.own_word_epoch = -1  # whatever the log says of it from now on
             self.has_fetched = True
             self._has_leader_resigned = False
             self._fetch_deadline_us = at_us + core.config.fetch_timeout_us

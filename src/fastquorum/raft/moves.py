@@ -170,7 +170,7 @@ def contradicts(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
 
 
 def _is_hearsay(core: Core) -> bool:
-    """Is the leader of this epoch no voter here, and has never answered?"""
+    """Is the leader of this epoch no voter here, and was never heard, or is unproven?"""
     if core.leader_id == core.key.id or core.voters.get(core.leader_id) is not None:
         return False
     return not (isinstance(core.role, Follower) and core.role.has_fetched)
@@ -181,7 +181,8 @@ def initial_role(core: Core, stored: ElectionState | None) -> None:
     cannot say who voted in the log's epoch."""
     election = stored if stored is not None else ElectionState()
     core.resume(election)
-    core.own_word_epoch = election.epoch  # of a leader that is no voter here it is not known who said so
+    if core.voters.get(election.leader_id) is None:
+        core.own_word_epoch = election.epoch  # it is not known who said so
     if election.epoch < core.log.last_epoch:
         core.elect(ElectionState(core.log.last_epoch))
     core.role = _first_role(core)

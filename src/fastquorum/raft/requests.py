@@ -182,7 +182,7 @@ def _adopt_leader(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[
         moves.notice_own_lead(core, epoch, leader_id, endpoints)
         return ErrorCode.INVALID_REQUEST
     if error is ErrorCode.NONE:
-        if (epoch, leader_id) != (core.epoch, core.leader_id):
+        if (epoch, leader_id) != (core.epoch, core.leader_id) and core.voters.get(leader_id) is None:
             core.own_word_epoch = epoch
         moves.adopt(core, epoch, leader_id, endpoints)
     return error

@@ -50,8 +50,6 @@ _KEYS: Final = ("format.version", "log.kind", "topic.name", "listener.name", "kr
 """Those that all versions have written."""
 _LEFT_BY_OURS: Final = (QUORUM_STATE, QUORUM_STATE + RETIRED_SUFFIX, join(LOG_DIRECTORY, DURABLE_MARK))
 """Files that a node of ours leaves in its directory, and a member that keeps its metadata there does not."""
-
-
 _WAYS_BACK: Final = {
     META_PROPERTIES: "put it back from a copy of this directory",
     OWN_PROPERTIES: "nothing else says who votes, and what kind of log it is: put it back from a copy, or from another "
@@ -141,7 +139,9 @@ def _read_own(disk: Disk) -> dict[str, str]:
         if not own:
             raise _unusable(disk, OWN_PROPERTIES, "is empty")
         # Part of a list of voters is a list of voters, whose majority may be this node alone.
-        if not (_is_complete(own) and disk.read_file(OWN_PROPERTIES).endswith(b"\n")):
+        with _named(disk, OWN_PROPERTIES):
+            is_complete = _is_complete(own, has_end=disk.read_file(OWN_PROPERTIES).endswith(b"\n"))
+        if not is_complete:
             raise _unusable(disk, OWN_PROPERTIES, "is cut short")
         return own
     if was_run_by_us(disk) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
@@ -149,9 +149,9 @@ def _read_own(disk: Disk) -> dict[str, str]:
     return {}
 
 
-def _is_complete(own: dict[str, str]) -> bool:
-    """Are all keys there? Older versions wrote no count."""
-    return own.get(KEY_COUNT, str(len(own))) == str(len(own)) and all(key in own for key in _KEYS)
+def _is_complete(own: dict[str, str], *, has_end: bool) -> bool:
+    """Are all keys there? Somebody may have added some; older versions wrote no count. `has_end`: of the last line."""
+    return has_end and len(own) >= int(own.get(KEY_COUNT, "0")) and all(key in own for key in _KEYS)
 
 
 def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:

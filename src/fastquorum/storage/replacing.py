@@ -3,8 +3,8 @@
 from typing import Final
 
 REPLACE: Final = (
-    "where there are other voters, format an empty directory under a new directory id, and let it fetch the log from "
-    "them"
+    "where there are other voters, and while all of them run, format an empty directory under a new directory id, let "
+    "it fetch the log from them, and stop none of them until it has caught up"
 )
 """Behind "put it back from a copy, or": a replica that lost its vote or its records must not come back as itself."""
 NOWHERE_ELSE: Final = "a quorum of one has its records nowhere else"

@@ -169,6 +169,19 @@ def test_what_is_formatted_is_never_taken_back(tmp_path: Path, monkeypatch: pyte
         assert everything(tmp_path) == before
 
 
+def test_what_somebody_else_puts_there_meanwhile_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def put_and_fail(*_: Any, **__: Any) -> None:
+        (tmp_path / "theirs").mkdir()
+        (tmp_path / "theirs" / "x").write_text("precious")
+        (tmp_path / OWN_PROPERTIES).write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(formatting, "format_directory", put_and_fail)
+    with pytest.raises(KeyboardInterrupt):
+        format_locked(str(tmp_path), KERNELS, OPTIONS)
+    assert everything(tmp_path) == {"theirs": None, "theirs/x": b"precious"}
+
+
 def test_a_lock_whose_file_was_taken_away_is_none(tmp_path: Path) -> None:
     """One process formats, fails and takes its lock file away while another opens it."""
     lockf = fcntl.lockf

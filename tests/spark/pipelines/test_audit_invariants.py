@@ -651,7 +651,8 @@ def test_what_to_do_about_a_record_that_cannot_be_read_is_said(
 def test_a_quorum_state_that_cannot_be_read(tmp_path: Path, name: str, data: bytes) -> None:
     root = Log().begun().write(tmp_path / "n1")
     (root / KAFKA_STATE).unlink()
-    (root / OWN_PROPERTIES).write_text("format.version=1\n")
+    own = "format.version=1\nlog.kind=metadata\ntopic.name=t\nlistener.name=L\nkraft.version=0\nvoters=\n"
+    (root / OWN_PROPERTIES).write_text(own)
     (root / name).write_bytes(data)
     row = only(root)
     assert (row["kind"], row["is_violation"], row["directories"]) == ("quorum-state", True, [str(root)])

@@ -30,17 +30,12 @@ from fastquorum.types import Uuid, VoterSet
 
 FINISH_WAITS: Final = 20
 FINISH_WAIT_S: Final = 0.05
-_OURS: Final = frozenset(
-    (
-        names.LOCK,
-        names.LOG_DIRECTORY,
-        names.BOOTSTRAP_CHECKPOINT,
-        names.OWN_PROPERTIES,
-        names.QUORUM_STATE,
-        "lost+found",
-    )
+MADE: Final = frozenset(
+    (names.LOCK, names.LOG_DIRECTORY, names.BOOTSTRAP_CHECKPOINT, names.OWN_PROPERTIES, names.QUORUM_STATE)
 )
-"""What an unformatted directory may hold: nothing, or what formatting leaves when it is interrupted."""
+"""What formatting makes, but for what it makes last, and leaves when it is interrupted: an unformatted directory may
+hold it."""
+_OURS: Final = MADE | {"lost+found"}
 
 
 class OpenDirectory:

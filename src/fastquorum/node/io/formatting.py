@@ -12,14 +12,14 @@ from fastquorum.errnos import FULL, remedy
 from fastquorum.errors import ConfigError, DirectoryError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.node.io.clock import wall_clock_ms
-from fastquorum.node.io.directory import is_unformatted, new_directory_id
+from fastquorum.node.io.directory import MADE, is_unformatted, new_directory_id
 from fastquorum.node.log_kinds import check_log_kind, log_kind_of
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
-from fastquorum.storage.names import LOCK, META_PROPERTIES
+from fastquorum.storage.names import LOCK, META_PROPERTIES, TEMPORARY_SUFFIX
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter, VoterSet
 
 _ANYWHERE: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 1)
@@ -65,19 +65,24 @@ def _missing_directories(path: str) -> list[str]:
 
 @contextmanager
 def _taken_back(root: str, *, has_lock_file: bool) -> Iterator[None]:
-    """Remove what was made inside, if that fails, while the directory is locked: what says that it is formatted comes
-    first, the lock's file last."""
+    """Remove what a format makes, if it fails, and was not there before, while the directory is locked: what says that
+    it is formatted comes first, the lock's file last."""
     before = set(_below(root))
     if not has_lock_file:
         before.discard(os.path.join(root, LOCK))
     try:
         yield
     except BaseException:
-        made = [each for each in _below(root) if each not in before]
+        made = [each for each in _below(root) if each not in before and _may_be_made(os.path.relpath(each, root))]
         for each in sorted(made, key=lambda each: _turn(os.path.basename(each))):
             with suppress(OSError):  # the next format does without
                 os.rmdir(each) if os.path.isdir(each) else os.unlink(each)
         raise
+
+
+def _may_be_made(path: str) -> bool:
+    """Not what somebody else puts there meanwhile. A directory is removed only if it is empty."""
+    return path.partition(os.sep)[0].removesuffix(TEMPORARY_SUFFIX) in (*MADE, META_PROPERTIES)
 
 
 def _turn(name: str) -> int:

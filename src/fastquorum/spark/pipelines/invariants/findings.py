@@ -13,6 +13,7 @@ from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.pipelines.torn import CUT_OFF
 from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.storage.replacing import REPLACE
 
 
 class Kind(StrEnum):
@@ -65,10 +66,7 @@ PROMISES: Final = MappingProxyType(
     }
 )
 NOTHING: Final = "the log is empty: there is nothing to look at"
-_NEW_VOTER: Final = (
-    "its node does not start so: restore the file, or format an empty directory under a new directory id and let it "
-    "fetch the log from the others"
-)
+_NEW_VOTER: Final = f"its node does not start so: restore the file, or, {REPLACE}"
 REMEDIES: Final[Mapping[str, str]] = {
     Kind.NOT_ON_MAJORITY: OF_VERDICTS[Verdict.LACKING],
     Kind.NOT_REPLAYABLE: "a node stops there, unless it starts from a later snapshot: where the type or version is "
