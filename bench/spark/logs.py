@@ -12,6 +12,7 @@ SEGMENT_BYTES: Final = 128 << 20
 _BEGAN_MS: Final = 1_700_000_000_000
 _CLUSTER: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _META: Final = "version=1\nnode.id=1\ncluster.id={}\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
+_OWN: Final = "format.version=1\nlog.kind=user\ntopic.name=quorum\nlistener.name=CONTROLLER\nkraft.version=0\nvoters=\n"
 _STATE: Final = '{"leaderId":-1,"leaderEpoch":1,"votedId":-1,"data_version":0}'
 """In Kafka's form: a node that has records has a file of its epoch."""
 
@@ -24,7 +25,7 @@ def user_log(
     log = directory / names.LOG_DIRECTORY
     log.mkdir(parents=True)
     (directory / names.META_PROPERTIES).write_text(_META.format(cluster_id))
-    (directory / names.OWN_PROPERTIES).write_text("log.kind=user\n")
+    (directory / names.OWN_PROPERTIES).write_text(_OWN)
     (directory / names.KAFKA_STATE).write_text(_STATE)
     values = [bytes([ord("a") + number % 26]) * VALUE_BYTES for number in range(BATCH)]
     offset = written = 0

@@ -183,8 +183,8 @@ class Quorum(Standing):
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
 
         Entering its block takes the name from whoever has it, which hears ProducerFenced from then on. That is an
-        append, and takes `timeout` seconds at most (NotReady). NotLeader, at once, where this node does not lead, or
-        knows no leader.
+        append, and takes `timeout` seconds at most (NotReady). NotLeader where another node leads, or, without a
+        timeout, none is known.
 
         >>> with quorum.producer(id="billing") as producer:
         ...     producer.append([b"a", b"b"]) > 0

@@ -176,12 +176,12 @@ class ProducerCore(Guarded):
 
     def _pause_s(self, error: NotLeader | Overloaded) -> float:
         """How long to wait before the next try; raises `error` if a try here is no use: another node leads. While
-        nobody is known to, an open producer waits for an election: its append may be there already. One that is being
-        opened has nothing to wait for, and whoever opens it may look elsewhere."""
+        nobody is known to, an open producer waits for an election: its append may be there already; so does one that is
+        being opened, if it has a time limit."""
         if isinstance(error, Overloaded):
             return error.retry_after_s
-        its_own = self._node.identity.node_id
-        if error.leader_id not in ((NO_NODE, its_own) if self._is_open else (its_own,)):
+        may_wait = self._is_open or self._timeout is not None or error.leader_id != NO_NODE
+        if not may_wait or error.leader_id not in (NO_NODE, self._node.identity.node_id):
             raise error
         return RETRY_S
 

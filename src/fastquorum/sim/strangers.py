@@ -10,6 +10,7 @@ from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
+from fastquorum.sim.swarm import hardships
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message, encode_request, encode_response, request_header
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
@@ -45,7 +46,7 @@ class Stranger:
         self._prng = prng
         self._unsent: dict[int, Message] = {}
         self._asked: dict[int, tuple[NodeId, Epoch]] = {}
-        self.pesters = prng.randrange(6) == 0
+        self.pesters = prng.randrange(6) == 0 and bool(hardships(world.swarm))
 
     def pester(self, voters: Collection["Process"], election_timeout_us: Micros) -> None:
         """Maybe ask for votes and claim to lead all the time from now on, which must hinder no election (L1)."""
