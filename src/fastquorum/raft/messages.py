@@ -175,13 +175,13 @@ def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> Fet
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _leader_endpoint(core: "Core") -> Endpoint | None:
+def leader_endpoint(core: "Core") -> Endpoint | None:
     return core.endpoint_of(core.leader_id) if core.told_leader_id >= 0 else None
 
 
 def _node_endpoints(core: "Core", node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
     """Where the leader listens, for receivers whose voter set may be old."""
-    endpoint = _leader_endpoint(core)
+    endpoint = leader_endpoint(core)
     return [] if endpoint is None else [node(core.leader_id, endpoint)]
 
 

@@ -14,7 +14,7 @@ from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AppendControl, SendResponse
 from fastquorum.raft.events import KRaftVersionRaised, RequestReceived
 from fastquorum.raft.leader import Leader
-from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, ReplicaKey, Voter, VoterSet
+from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
@@ -36,7 +36,7 @@ def on_update_raft_voter(core: Core, event: RequestReceived, request: UpdateRaft
     response = UpdateRaftVoterResponse(error_code=error)
     leader = response.current_leader
     leader.leader_id, leader.leader_epoch = core.told_leader_id, core.epoch
-    endpoint = core.endpoint_of(core.leader_id) if core.told_leader_id != NO_NODE else None
+    endpoint = messages.leader_endpoint(core)
     if endpoint is not None:
         leader.host, leader.port = endpoint.host, endpoint.port
     core.emit(SendResponse(event.token, response))

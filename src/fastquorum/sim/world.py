@@ -344,10 +344,7 @@ class World:
     def _end(self) -> None:
         """L4: quiet. Then the logs, on the disks too."""
         config = self.swarm.config
-        leaders = dict(self.ghost.leaders)
-        self._run_for(3 * config.fetch_timeout_us)
-        if self.ghost.leaders != leaders:
-            raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
+        self._keeps_leader(3 * config.fetch_timeout_us, "L4", "without a reason")
         if self.population is None:
             self._restart_beside_a_leader()
         self.ledger.check_whole()
@@ -368,15 +365,18 @@ class World:
         voters = [each for each in self._core if each.node_id <= self.swarm.voters and not each.is_leading]
         if not voters:
             return
-        leaders = dict(self.ghost.leaders)
         process = self._prng.pick(voters)
         process.die(power=False)
         process.start()
         self.stranger.beset(process, self.now_us + config.election_timeout_us // 2, config.election_timeout_us // 200)
-        self._run_for(2 * config.fetch_timeout_us)
+        self._keeps_leader(2 * config.fetch_timeout_us, "L13", f"because node {process.node_id} came back")
+
+    def _keeps_leader(self, duration_us: Micros, invariant: str, why: str) -> None:
+        """Nobody new leads for so long."""
+        leaders = dict(self.ghost.leaders)
+        self._run_for(duration_us)
         if self.ghost.leaders != leaders:
-            new = sorted(set(self.ghost.leaders) - set(leaders))
-            raise Violation("L13", f"a new leader because it came back: {new}", process.node_id)
+            raise Violation(invariant, f"a new leader {why}: {sorted(set(self.ghost.leaders) - set(leaders))}")
 
     def _until_equal(self) -> None:
         """A controller's no-op may be committed, and not yet be with the slowest: it has a fetch timeout's time."""

@@ -5,26 +5,15 @@ it is.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final, cast
+from typing import Final
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.spark.stores import store_of
 from fastquorum.storage.identity import LogKind, meta_by_kafka, was_run_by_us
-from fastquorum.storage.ports import Disk
 from fastquorum.wire.metadata_records import decode_metadata_record
 
 _LOOK_BYTES: Final = 1 << 20
-
-
-class _Names:
-    """As a disk, for who asks what is there."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-
-    def exists(self, name: str) -> bool:
-        return name in self._names
 
 
 def is_blank(own: bytes) -> bool:
@@ -37,7 +26,7 @@ def are_properties_lost(names: Collection[str], meta: bytes | None, own: bytes |
     `meta`, `own`: its properties, Kafka's and ours; None: there are none."""
     if own is not None:
         return is_blank(own)
-    return meta is not None and not meta_by_kafka(meta) and was_run_by_us(cast(Disk, cast(Any, _Names(names))))
+    return meta is not None and not meta_by_kafka(meta) and was_run_by_us(names.__contains__)
 
 
 def kind_by_records(segments: Iterable[str]) -> LogKind:

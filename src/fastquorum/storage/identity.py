@@ -121,9 +121,9 @@ def read_identity(disk: Disk, *, cluster_id: str | None = None, node_id: NodeId 
     return identity
 
 
-def was_run_by_us(disk: Disk) -> bool:
-    """Has a node of ours left its files in the directory, whoever formatted it?"""
-    return any(disk.exists(name) for name in _LEFT_BY_OURS)
+def was_run_by_us(exists: Callable[[str], bool]) -> bool:
+    """Has a node of ours left its files in the directory, whoever formatted it? `exists`: of the directory's files."""
+    return any(exists(name) for name in _LEFT_BY_OURS)
 
 
 def meta_by_kafka(data: bytes) -> bool:
@@ -135,16 +135,17 @@ def meta_by_kafka(data: bytes) -> bool:
 def _read_own(disk: Disk) -> dict[str, str]:
     """Return our own properties; nothing where Kafka formatted the directory. DirectoryError if they are lost."""
     if disk.exists(OWN_PROPERTIES):
-        own = _read(disk, OWN_PROPERTIES)
+        with _named(disk, OWN_PROPERTIES):
+            data = disk.read_file(OWN_PROPERTIES)
+            own = parse_properties(data)
+            is_complete = _is_complete(own, has_end=data.endswith(b"\n"))
         if not own:
             raise _unusable(disk, OWN_PROPERTIES, "is empty")
         # Part of a list of voters is a list of voters, whose majority may be this node alone.
-        with _named(disk, OWN_PROPERTIES):
-            is_complete = _is_complete(own, has_end=disk.read_file(OWN_PROPERTIES).endswith(b"\n"))
         if not is_complete:
             raise _unusable(disk, OWN_PROPERTIES, "is cut short")
         return own
-    if was_run_by_us(disk) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
+    if was_run_by_us(disk.exists) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
         raise _unusable(disk, OWN_PROPERTIES, "is missing")
     return {}
 

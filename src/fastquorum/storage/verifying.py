@@ -23,7 +23,6 @@ from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 _ANOTHERS: Final = (
     "it is another log's, or was put back without it; put back what belongs together, or replace this replica"
 )
-
 """Of a mark: why it is not of this log."""
 
 

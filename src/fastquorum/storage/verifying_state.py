@@ -29,7 +29,7 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
     A log's directory by itself, and one that was never formatted, may do without the file: no node starts there.
     """
     here = [name for name in _state_names(directory) if disk.exists(name)]
-    is_ours = disk.exists(names.OWN_PROPERTIES) or was_run_by_us(disk)
+    is_ours = disk.exists(names.OWN_PROPERTIES) or was_run_by_us(disk.exists)
     findings: list[Finding] = []
     owner: StateOwner | None = None
     if directory and is_formatted(disk):
