@@ -132,9 +132,9 @@ def _k32(patcher: Patcher) -> None:
 def _moved_again_and_again(patcher: Patcher) -> None:
     believes = claims._believes_stranger
 
-    def forget(core: Core, epoch: int) -> bool:
+    def forget(core: Core, epoch: int, sender: NodeId) -> bool:
         core.strangers_barred_until_us = 0
-        return believes(core, epoch)
+        return believes(core, epoch, sender)
 
     patcher.setattr(claims, "_believes_stranger", forget)
 

@@ -14,10 +14,11 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.claims import LEAP_EPOCH_MAX, LEAP_MAX
 from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.raft.election import ElectionState
-from fastquorum.types import ZERO_UUID
+from fastquorum.types import TOPIC_NAME, ZERO_UUID, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message, decode_request, encode_request, request_header
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 from .scenario import WAIT_US, Replica, replica
 from .wire_messages import (
@@ -417,6 +418,97 @@ def test_and_again_in_the_next(second: str) -> None:
     node.elapse(node.config.election_timeout_us // 1000)
     node.receives(REQUESTS[second](7, STRANGER))
     assert node.epoch == 7
+
+
+def test_a_pre_vote_and_the_vote_that_it_was_asked_for_count_as_one() -> None:
+    """Else a stranger whose election timeout is shorter than this voter's would use up by the one what the other
+    needs, and would never be elected."""
+    node = replica(1).unattached(epoch=5).long_alone()
+    assert is_granted(node.receives(vote_request(7, by=STRANGER, log=(5, 20), pre_vote=True)))
+    assert error_of(node.receives(vote_request(8, by=STRANGER + 1, log=(5, 20)))) == ErrorCode.VOTER_NOT_FOUND
+    assert error_of(node.receives(vote_request(9, by=STRANGER, log=(5, 20)))) == ErrorCode.VOTER_NOT_FOUND
+    assert is_granted(node.receives(vote_request(8, by=STRANGER, log=(5, 20))))
+    assert error_of(node.receives(vote_request(9, by=STRANGER, log=(5, 20)))) == ErrorCode.VOTER_NOT_FOUND
+    assert node.epoch == 8
+
+
+@pytest.mark.parametrize("meanwhile", ["a voter got the vote", "a leader was found"])
+def test_but_not_once_somebody_who_is_known_may_lead(meanwhile: str) -> None:
+    node = replica(1).unattached(epoch=5).long_alone()
+    assert is_granted(node.receives(vote_request(7, by=STRANGER, log=(5, 20), pre_vote=True)))
+    if meanwhile == "a voter got the vote":
+        assert is_granted(node.receives(vote_request(7, by=2, log=(5, 20))))
+    else:
+        node.receives(begin_request(7, by=3))
+        node.hears_leader().elapse(1)
+    assert error_of(node.receives(vote_request(8, by=STRANGER, log=(5, 20)))) == ErrorCode.VOTER_NOT_FOUND
+    assert node.epoch == 7
+
+
+@pytest.mark.parametrize("request_", MOVING)
+def test_of_one_that_leaps_where_no_leader_is_found_it_is_told(request_: str) -> None:
+    """Whoever was away for as long as all voters were replaced does not find them by itself."""
+    node = replica(1).unattached(epoch=5).long_alone()
+    node.receives(REQUESTS[request_](5 + LEAP_MAX + 1, STRANGER))
+    (notice,) = node.ordered(fx.Notice)
+    assert (notice.event, notice.about) == ("epoch_not_believed", STRANGER)
+    assert "`bootstrap`" in notice.sentence
+    led = replica(1).follower(epoch=5, of=3).hears_leader()
+    led.receives(REQUESTS[request_](5 + LEAP_MAX + 1, STRANGER))
+    assert led.ordered(fx.Notice) == []
+
+
+def test_whoever_stands_beside_an_unproven_leader_that_it_hears_says_so() -> None:
+    """A static voter of an old configuration would stand again and again, and nobody would know why."""
+    node = _follower_of_a_stranger()
+    _stands_beside_it(node)
+    (notice,) = node.ordered(fx.Notice)
+    assert (notice.event, notice.about) == ("leader_not_believed", STRANGER)
+    assert "stands for election beside it" in notice.sentence
+
+
+def test_nothing_is_said_of_one_that_is_not_heard() -> None:
+    node = _follower_of_a_stranger()
+    node.elapse(node.config.fetch_timeout_us // 1000)
+    assert node.role == "prospective"
+    assert node.ordered(fx.Notice) == []
+
+
+def test_a_snapshot_of_an_unproven_leader_goes_on_where_it_is_followed_again() -> None:
+    """Else one that takes longer than the time from one election to the next would never be copied."""
+    node = _follower_of_a_stranger()
+    node.lane_hands_up(_wants_snapshot(6, STRANGER, 20, 6))
+    node.answers(STRANGER, _part(0, b"abc", 5))
+    _stands_beside_it(node)
+    for other in (2, 3):
+        node.answers(other, vote_response(6, leader=-1, granted=False))
+    assert (node.role, node.leader_id) == ("follower", STRANGER)
+    node.forget()
+    node.answers(STRANGER, _part(3, b"de", 5))
+    assert node.ordered(fx.WriteSnapshotPart) == [fx.WriteSnapshotPart(OffsetAndEpoch(20, 6), 3, b"de")]
+    assert node.ordered(fx.InstallSnapshot) == [fx.InstallSnapshot(OffsetAndEpoch(20, 6))]
+
+
+def _stands_beside_it(node: Replica) -> None:
+    for _ in range(4):
+        if node.role == "prospective":
+            return
+        node.hears_leader().elapse(node.config.election_timeout_us // 1000)
+    assert node.role == "prospective", "though the leader is heard"
+
+
+def _part(position: int, data: bytes, size: int) -> FetchSnapshotResponse:
+    """A piece of snapshot (20, 6), as the stranger sends it."""
+    topic = FetchSnapshotResponse.TopicSnapshot
+    part = topic.PartitionSnapshot
+    partition = part(
+        snapshot_id=part.SnapshotId(end_offset=20, epoch=6),
+        current_leader=part.LeaderIdAndEpoch(leader_id=STRANGER, leader_epoch=6),
+        size=size,
+        position=position,
+        unaligned_records=data,
+    )
+    return FetchSnapshotResponse(topics=[topic(name=TOPIC_NAME, partitions=[partition])])
 
 
 def test_a_vote_for_a_stranger_puts_no_election_off() -> None:

@@ -81,7 +81,7 @@ def test_one_that_is_missing_beside_records(ours: Path, kafkas: Path, capsys: py
         assert (code, finding["path"]) == (4, str(root / name))
         assert "the quorum state is missing, but the log has records up to offset" in finding["text"]
         assert (
-            "restore the file, or, where there are other voters, and while all of them run, format an"
+            "restore the file, or, where there are other voters, format an empty directory as this one was"
             in finding["text"]
         )
 

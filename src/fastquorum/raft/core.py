@@ -10,6 +10,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
 from fastquorum.raft import messages
+from fastquorum.raft.copying import SnapshotCopy
 from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.heard import HeardEpochs
@@ -81,6 +82,10 @@ class Core:
         """When a leader was last heard, this replica led or started."""
         self.own_word_epoch: Epoch = -1
         """In this epoch a replica that is no voter here said that it leads, and nobody else has said so."""
+        self.asked_stranger: tuple[ReplicaKey, Epoch] | None = None
+        """Whose pre-vote, for which epoch, used up what strangers may do: its Vote needs no more of that (`claims`)."""
+        self.copy: SnapshotCopy | None = None
+        """The snapshot that is being fetched from the leader."""
         self.is_link_spent = False
         """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
         rule 7), so that the lane needs another link."""

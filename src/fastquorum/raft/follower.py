@@ -8,12 +8,12 @@ wait for the fetch timeout all the same. Nothing but time depends on who is take
 protect a leader that they reach (KIP-996), and votes are as ever.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
 from fastquorum.raft import claims, doubles, messages
+from fastquorum.raft.copying import SnapshotCopy, SnapshotPart
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import (
     AppendSpan,
@@ -29,7 +29,6 @@ from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 _RECONNECT_US_MAX = 500_000
 REFUSALS_OF_THE_GONE: Final = 2
@@ -38,23 +37,6 @@ STAND_PART: Final = 4
 """Of the election timeout: within this one the followers of a leader that is gone stand, each at a time of its own."""
 
 FetchedPartition = FetchResponse.FetchableTopicResponse.PartitionData
-SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
-
-
-@dataclass(slots=True)
-class _Copy:
-    """A snapshot on its way here."""
-
-    snapshot: OffsetAndEpoch
-    position: int = 0
-    """How much of it is held."""
-    is_installing: bool = False
-
-    def is_next(self, part: SnapshotPart) -> bool:
-        """Is it the piece that was asked for, and not an empty one, or more than there can be?"""
-        named = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
-        end = part.position + len(part.unaligned_records)
-        return named == self.snapshot and part.position == self.position < end <= part.size
 
 
 class Follower(Role):
@@ -83,7 +65,8 @@ class Follower(Role):
         self._fetch_at_us: Micros = -1
         """When to fetch again after a useless answer; -1: the lane fetches by itself."""
         self._check_at_us: Micros = -1
-        self._snapshot: _Copy | None = None
+        if core.copy is not None and (core.copy.epoch, core.copy.leader_id) != (core.epoch, leader_id):
+            core.copy = None
         self._places_taken_us: list[Micros] = []
         """When the leader said that another connection had taken the place of this replica's, of late."""
         self._tell_at_us: Micros = core.now_us + core.config.fetch_timeout_us if core.tells_leaders else -1
@@ -106,6 +89,11 @@ class Follower(Role):
             self._has_leader_resigned = False
             self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
             claims.was_led(core, at_us)
+
+    @property
+    def is_heard(self) -> bool:
+        """Has the leader answered, proven or not?"""
+        return self._contact_us >= 0
 
     @property
     def silent_at_us(self) -> Micros:
@@ -246,10 +234,9 @@ class Follower(Role):
         self._refusals = 0
         self._gone_at_us = -1
 
-    @property
-    def is_fetching(self) -> bool:
+    def is_fetching(self, core: Core) -> bool:
         """False while the next Fetch is held back, or a snapshot is fetched: no lane is open then."""
-        return self._fetch_at_us < 0 and self._snapshot is None
+        return self._fetch_at_us < 0 and core.copy is None
 
     def fetch_later(self, core: Core) -> None:
         """The answer was of no use: ask again, but not at once, lest two replicas keep each other busy."""
@@ -328,11 +315,11 @@ class Follower(Role):
             self.fetch_later(core)  # of a higher epoch: the log would go on in one that its leader has not seen
             return
         core.close_lane()
-        self._snapshot = _Copy(snapshot)
+        core.copy = SnapshotCopy(core.epoch, self.leader_id, snapshot)
 
     def _fetch_snapshot(self, core: Core) -> None:
         """Ask for the next piece, as soon as the leader may be asked."""
-        copy = self._snapshot
+        copy = core.copy
         if copy is None or copy.is_installing:
             return
         ready_at = core.requests.ready_at(self.leader_id, core.now_us)
@@ -344,7 +331,7 @@ class Follower(Role):
 
     def on_snapshot_part(self, core: Core, part: SnapshotPart | None) -> None:
         """A piece, or None: the leader has no such snapshot, or says something else that is of no use here."""
-        copy = self._snapshot
+        copy = core.copy
         if copy is None or copy.is_installing:
             return
         if part is not None:
@@ -360,13 +347,13 @@ class Follower(Role):
 
     def _drop_snapshot(self, core: Core) -> None:
         """The next Fetch tells what to do instead."""
-        self._snapshot = None
+        core.copy = None
         core.emit(DropSnapshotPart())
         self.fetch_later(core)
 
     def on_installed(self, core: Core, installed: SnapshotInstalled) -> None:
         """The log begins at the snapshot's end now; what it covers is committed."""
-        self._snapshot = None
+        core.copy = None
         if not installed.is_good:
             self.fetch_later(core)
             return

@@ -32,6 +32,7 @@ def _leave(core: Core, cause: Cause) -> None:
     """The role ended by itself."""
     target = next_role(core.role.name, cause)
     if target is RoleName.PROSPECTIVE:
+        _notice_disbelief(core)
         may_skip_at_us = core.role.silent_at_us if isinstance(core.role, Follower) else core.now_us
         _become(core, cause, Prospective(core, core.random_election_deadline(), may_skip_at_us))
     elif target is RoleName.CANDIDATE:
@@ -46,6 +47,12 @@ def _leave(core: Core, cause: Cause) -> None:
         to_unattached(core, cause, core.epoch, core.leader_id)
     else:
         to_unattached(core, cause, core.epoch + 1, NO_NODE)
+
+
+def _notice_disbelief(core: Core) -> None:
+    """Have it told that this voter stands beside a leader that it hears."""
+    if isinstance(core.role, Follower) and core.role.is_heard and core.is_leader_unproven:
+        claims.notice_unproven(core, "no voter that is known here says so, too", "stands for election beside it")
 
 
 def begin(core: Core) -> None:

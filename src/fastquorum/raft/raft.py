@@ -207,7 +207,7 @@ class Raft:
             return None
         if isinstance(role, Leader):
             return role.terms(self._core)
-        return role.terms(self._core) if isinstance(role, Follower) and role.is_fetching else None
+        return role.terms(self._core) if isinstance(role, Follower) and role.is_fetching(self._core) else None
 
     # --- the step -----------------------------------------------------------------------------------------------------
 

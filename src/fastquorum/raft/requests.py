@@ -60,7 +60,10 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     if error is not ErrorCode.NONE:
         return error, False
     is_up_to_date = _is_up_to_date(core, vote)
-    if not claims.believes_vote(core, vote.replica_epoch, candidate, is_up_to_date=is_up_to_date):
+    is_believed = claims.believes_vote(
+        core, vote.replica_epoch, candidate, is_up_to_date=is_up_to_date, pre_vote=vote.pre_vote
+    )
+    if not is_believed:
         return NOT_CREDIBLE, False
     if vote.replica_epoch > core.epoch:
         moves.to_unattached(core, Cause.HIGHER_EPOCH, vote.replica_epoch, NO_NODE)

@@ -19,6 +19,7 @@ from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_stat
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX, join
 from fastquorum.storage.offline import OfflineLog, trim_log
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.replacing import REPLACE
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.wire.control_messages import KRaftVersionRecord
@@ -134,7 +135,7 @@ def _kafkas(disk: Disk) -> ElectionState:
 def _contradiction(disk: Disk, state: ElectionState) -> DirectoryError:
     return DirectoryError(
         f"Kafka's quorum-state and ours contradict each other (one is of epoch {state.epoch}): both were run",
-        "this replica may have voted twice: format it anew under a new directory id",
+        f"this replica may have voted twice: {REPLACE}",
         disk.root,
     )
 

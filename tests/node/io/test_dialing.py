@@ -14,6 +14,7 @@ import pytest
 from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import load
+from fastquorum.node.io import dialing
 from fastquorum.node.io.dialing import Dialed, Dialer, DialError, dial
 from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.node.io.transport import SocketTransport
@@ -257,29 +258,29 @@ def test_a_dialer_that_cannot_begin_says_so_each_time_and_leaves_nothing_open(
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_dialer_that_is_closed_reports_no_more_and_closes_what_connects(names: Names, server: socket.socket) -> None:
+def test_a_dialer_that_is_closed_reports_no_more_and_closes_what_connects(
+    names: Names, server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where its thread gets its turn only after that: a busy machine's."""
-    is_there, may_go_on = threading.Event(), threading.Event()
+    has_connected, may_go_on = threading.Event(), threading.Event()
     ended: list[Dialed] = []
 
-    def report(number: int, dialed: Dialed) -> None:
-        if number == 1:
-            is_there.set()
-            assert may_go_on.wait(WAIT_S)
-        ended.append(dialed)
+    def held(*_: object) -> None:
+        has_connected.set()
+        assert may_go_on.wait(WAIT_S)
 
+    monkeypatch.setattr(dialing, "prefer", held)
+    monkeypatch.setattr(dialing, "JOIN_S", 0.0)
     names.addresses["h.test"] = ["127.0.0.1"]
-    dialer = Dialer(report)
+    dialer = Dialer(lambda _, dialed: ended.append(dialed))
     dialer.dial(1, Endpoint("", "h.test", port(server)), WAIT_S)
-    assert is_there.wait(WAIT_S)
-    dialer.dial(2, Endpoint("", "h.test", port(server)), WAIT_S)
-    closing = threading.Thread(target=dialer.close)
-    closing.start()  # which waits for the report that is under way
+    assert has_connected.wait(WAIT_S)
+    dialer.close()
     may_go_on.set()
-    closing.join(WAIT_S)
-    (first,) = ended
-    assert first.sock is not None
-    first.sock.close()
+    assert dialer._thread is not None
+    dialer._thread.join(WAIT_S)
+    assert not dialer._thread.is_alive()
+    assert ended == []
     gc.collect()  # a socket that nobody closed is told as an unraisable warning, an error here
 
 
