@@ -24,6 +24,7 @@ from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio
 from tests.spark.damage import change, make_log
+from tests.spark.pipelines.test_directory_ids import LOG, NEW_ID, formatted
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import GOLDEN, batch
 from tests.spark.tables.test_voters import changed, voters
@@ -319,6 +320,15 @@ def test_a_copy_of_a_directory_has_no_vote_of_its_own(tmp_path: Path) -> None:
         UsageError, match=r"n1 and .*n1-saved are both of node 1 of cluster a-cluster, which has one vote"
     ):
         reader(tmp_path).latestOffset()
+
+
+def test_a_directory_under_another_id_than_the_voters_record_has_no_vote(tmp_path: Path) -> None:
+    """Voters 1 and 2 share what is below offset 10; node 3's new directory has all that node 1 has."""
+    formatted(tmp_path / "n1", 1, *LOG)
+    formatted(tmp_path / "n2", 2, *LOG[:-1])
+    formatted(tmp_path / "n3", 3, *LOG, third=NEW_ID)
+    stream = StreamReader(Scan.of({"path": str(tmp_path)}))
+    assert set(stream.latestOffset(stream.initialOffset()).values()) == {10}
 
 
 def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,12 @@ from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.cluster_records import ConfigRecord
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.invariant_logs import Log, change, change_of
+from tests.spark.pipelines.test_directory_ids import END, LOG, NEW_ID, formatted, know_committed
 from tests.spark.replicas import batches_at, told_at
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 RUN_S = 240
 ID = "usACA5tBSrKS64DhDt4jig"
@@ -83,6 +85,34 @@ def test_spark_audits_replicas_by_their_snapshots_too_and_names_clusters_of_whic
         for each in unusual.as_report(jobs.anomalies(spark, str(tmp_path)).toArrow())["clusters"]
     }
     assert said == {"cut off": None, "gone": "none of its logs has a record to look at"}
+
+
+@pytest.mark.parametrize("job", [jobs.audit_replicas, jobs.audit_invariants])
+def test_marks_are_read_before_logs_so_that_none_says_more_than_is_read(
+    spark: "SparkSession", tmp_path: Path, job: "Callable[[SparkSession, str], DataFrame]"
+) -> None:
+    for node_id in (1, 2, 3):
+        formatted(tmp_path / f"n{node_id}", node_id, *LOG[:-1])
+    planned = job(spark, str(tmp_path))
+    know_committed(tmp_path / "n1", LOG, END)  # before it has the last batch, as nothing writes it
+    found = planned.toArrow()
+    accusing = auditing if job is jobs.audit_replicas else invariants
+    assert not accusing.accuses(found)
+    assert accusing.accuses(job(spark, str(tmp_path)).toArrow())
+
+
+def test_spark_gives_no_vote_to_a_directory_under_another_id(spark: "SparkSession", tmp_path: Path) -> None:
+    know_committed(formatted(tmp_path / "n1", 1, *LOG), LOG, END)
+    for node_id in (2, 3):
+        formatted(tmp_path / f"n{node_id}", node_id, *LOG[:-1])
+    formatted(tmp_path / "n3-anew", 3, *LOG, third=NEW_ID)
+    engine, local = SparkEngine(spark), LocalEngine(1)
+    found = engine.audit_replicas(str(tmp_path)).sort_by("directory")
+    assert found == local.audit_replicas(str(tmp_path))
+    assert found["verdict"].to_pylist().count("lacks committed records") == 2
+    promises = invariants.as_report(engine.audit_invariants(str(tmp_path)))
+    assert promises == invariants.as_report(local.audit_invariants(str(tmp_path)))
+    assert promises["kinds"] == {"not-on-majority": 1}
 
 
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:

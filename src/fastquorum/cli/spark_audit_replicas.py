@@ -30,8 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
         "Compare the replicas of each cluster batch by batch. A voter has one vote, however many copies of its "
-        "directory there are. Divergent is what no healthy quorum shows: other bytes of the same epoch than the "
-        "majority has, or a fault below what the replica itself had acknowledged or put into a snapshot. "
+        "directory there are; a directory that was formatted under another directory id than the voters' record has "
+        "of its node has none, and a note says so. Divergent is what no healthy quorum shows: other bytes of the same "
+        "epoch than the majority has, or a fault below what the replica itself had acknowledged or put into a "
+        "snapshot. "
         "Voters that lack committed records, by what a snapshot or a durable mark says, are told of if so many do that "
         "no majority is left that has these: older copies that were put back. "
         "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "

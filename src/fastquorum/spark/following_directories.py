@@ -23,6 +23,7 @@ from fastquorum.spark.logs import FoundLog, find_logs
 from fastquorum.spark.options import Committed, Options, parse_options
 from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit, audit_cluster
 from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.voting import Node, seats_of
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import Scan
@@ -31,7 +32,7 @@ from fastquorum.spark.splits import Piece, packed
 from fastquorum.spark.stores import store_of
 from fastquorum.spark.tables import TABLES, Task
 from fastquorum.spark.tables.table import bounds_of
-from fastquorum.types import Epoch, NodeId, Offset
+from fastquorum.types import Epoch, Offset
 
 _LOOKS: Final = 3
 """A file may go while it is looked at, and another stand for it: so many looks fail before it counts."""
@@ -58,7 +59,7 @@ class FollowedDirectories:
         self._scan = scan
         self._kernels = load("native")
         self._places = Places(self._kernels)
-        self._voters: dict[str, frozenset[NodeId]] = {}
+        self._voters: dict[str, frozenset[Node]] = {}
         """Of each cluster, until a control record may have changed them."""
         self._told: set[tuple[str, Offset]] = set()
 
@@ -129,8 +130,17 @@ class FollowedDirectories:
             self._voters.pop(cluster_id, None)
             voters = self._voters_of(cluster_id, logs)
             self._check_majority(cluster_id, logs, voters)
-        rows = [{"cluster_id": cluster_id, "directory": "", "offset": 0, "voter_id": each} for each in sorted(voters)]
-        audited = audit_cluster(batches, pa.Table.from_pylist(rows, _VOTERS))
+        rows = [
+            {
+                "cluster_id": cluster_id,
+                "directory": "",
+                "offset": 0,
+                "voter_id": each.id,
+                "directory_id": each.directory_id,
+            }
+            for each in voters
+        ]
+        audited = audit_cluster(batches, _told(rows, logs, batches))
         unsettled = self._unsettled_from(cluster_id, logs, voters, batches, audited)
         return {
             row["directory"]: max(min(self._end(row), unsettled), start[row["directory"]])
@@ -141,12 +151,13 @@ class FollowedDirectories:
         self,
         cluster_id: str | None,
         logs: Sequence[FoundLog],
-        voters: frozenset[NodeId],
+        voters: frozenset[Node],
         batches: pa.Table,
         audited: pa.Table,
     ) -> Offset:
-        sees_all = voters <= {log.node_id for log in logs}
-        known_epoch = -1 if sees_all else _known_epoch([log for log in logs if log.node_id in voters])
+        seats = _seats(logs, voters)
+        sees_all = voters <= set(seats)
+        known_epoch = -1 if sees_all else _known_epoch([log for log, seat in zip(logs, seats, strict=True) if seat])
         found = unsettled_from(batches, audited, sees_all=sees_all, known_epoch=known_epoch)
         if found == 0:
             text = (
@@ -175,38 +186,41 @@ class FollowedDirectories:
 
     # --- who votes ----------------------------------------------------------------------------------------------------
 
-    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[NodeId]:
+    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[Node]:
         """Those that the logs tell; where none does, who is given, if option `committed` says so. Empty: not known."""
         if cluster_id is None:
             return frozenset()
         if cluster_id not in self._voters:
             options = parse_options({"path": self._scan.options.path, "table": "voters", "mode": "quarantine"}, TABLES)
             said = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
-            told = pa.Table.from_batches(list(said), _VOTERS)
+            told = pa.Table.from_batches(list(said), _VOTERS.empty_table().select(VOTER_COLUMNS).schema)
             self._voters[cluster_id] = self._committed_voters(logs, told)
         known = self._voters[cluster_id]
         if not known and self._scan.options.committed is Committed.MAJORITY:
-            return frozenset(log.node_id for log in logs if log.node_id is not None)
+            return frozenset(Node(log.node_id) for log in logs if log.node_id is not None)
         return known
 
-    def _committed_voters(self, logs: Sequence[FoundLog], told: pa.Table) -> frozenset[NodeId]:
+    def _committed_voters(self, logs: Sequence[FoundLog], told: pa.Table) -> frozenset[Node]:
         """The set that is in force where records are committed; empty: nothing says any."""
         if told["voter_id"].null_count == told.num_rows:
             return frozenset()
-        batches = [batch for log in logs for batch in self._batches(log, log.begin_offset)]
         schema = TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema
-        found = audit(pa.Table.from_batches(batches, schema), told).voters
-        return frozenset(node for node in found if isinstance(node, int))
+        read = (batch for log in logs for batch in self._batches(log, log.begin_offset))
+        batches = pa.Table.from_batches(read, schema)
+        found = audit(batches, _told(told.to_pylist(), logs, batches)).voters
+        return frozenset(node for node in found if isinstance(node.id, int))
 
-    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[NodeId]) -> None:
+    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[Node]) -> None:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
         if not voters:
             raise UsageError(f"nothing says who the voters of cluster {cluster_id} are ({where})", _HINT)
-        for one, other in pairwise(sorted(logs, key=lambda log: (log.node_id or 0, log.directory))):
-            if one.node_id == other.node_id and one.node_id in voters:
+        seats = _seats(logs, voters)
+        voting = [log for log, seat in zip(logs, seats, strict=True) if seat is not None]
+        for one, other in pairwise(sorted(voting, key=lambda log: (log.node_id or 0, log.directory))):
+            if one.node_id == other.node_id:
                 both = f"{one.directory} and {other.directory} are both of node {one.node_id} of cluster {cluster_id}"
                 raise UsageError(f"{both}, which has one vote", "name one of them")
-        given = {log.node_id for log in logs} & voters
+        given = voters & set(seats)
         if len(given) <= len(voters) // 2:
             raise UsageError(
                 f"of the {len(voters)} voters of cluster {cluster_id} {len(given)} can be seen ({where}): what is "
@@ -297,7 +311,25 @@ def within(options: Options, start: Offset, end: Offset) -> Options:
     return options._replace(from_offset=max(wanted.offset_min, start), to_offset=min(wanted.offset_max, end))
 
 
-_VOTERS: Final = TABLES["voters"].schema.empty_table().select(list(VOTER_COLUMNS)).schema
+_OWN_ID: Final = "own_directory_id"
+_VOTERS: Final = pa.schema([*map(TABLES["voters"].schema.field, VOTER_COLUMNS), pa.field(_OWN_ID, pa.string())])
+
+
+def _told(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], batches: pa.Table) -> pa.Table:
+    """What is said of voters, and the ids of the directories that have a batch."""
+    there = set(batches["directory"].to_pylist())
+    own = [
+        {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory, _OWN_ID: log.directory_id}
+        for log in logs
+        if log.directory in there
+    ]
+    return pa.Table.from_pylist([*rows, *own], _VOTERS)
+
+
+def _seats(logs: Sequence[FoundLog], voters: frozenset[Node]) -> list[Node | None]:
+    """As which voter each directory votes; None: it has no vote."""
+    nodes = [None if log.node_id is None else Node(log.node_id, log.directory_id) for log in logs]
+    return seats_of(nodes, voters)
 
 
 def _known_epoch(logs: Sequence[FoundLog]) -> Epoch:

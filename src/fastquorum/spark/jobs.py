@@ -13,7 +13,7 @@ from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.packing import PACKED, Packing
-from fastquorum.spark.reads import choice, of_directories, table, told_of, with_rows
+from fastquorum.spark.reads import choice, of_directories, read_now, table, told_of, with_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +24,8 @@ def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     header of each batch; snapshots are read for whether they are good."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
     told = told_of(spark, path)
+    batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
@@ -42,10 +42,13 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
 
     schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
     types, mode = ",".join(invariants.TYPES), "quarantine"
-    batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
-    told = table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS, mode=mode).unionByName(
-        table(spark, path, "quorum_state", invariants.STATE_COLUMNS, mode=mode), allowMissingColumns=True
+    known = told_of(spark, path)
+    told = read_now(
+        table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS, mode=mode).unionByName(
+            table(spark, path, "quorum_state", invariants.STATE_COLUMNS, mode=mode), allowMissingColumns=True
+        )
     )
+    batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
     control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
     base = table(spark, path, "base", invariants.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
         invariants.base_facts, said
@@ -64,9 +67,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
         .applyInArrow(_audit_offsets, schema)
         .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
         .unionAll(
-            batches.groupBy("cluster_id")
-            .cogroup(told_of(spark, path).groupBy("cluster_id"))
-            .applyInArrow(_audit_majority, schema)
+            batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id")).applyInArrow(_audit_majority, schema)
         )
         .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
         .unionAll(snapshots.mapInArrow(_audit_snapshots, schema))

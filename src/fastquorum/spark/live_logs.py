@@ -1,10 +1,10 @@
 """Logs whose nodes run: what is read of one while its node removes or cuts off what was found is of two moments, and
 says nothing. So it is read again.
 
-A node that appends and rolls changes nothing that was found before; but what one node knew to be committed is read
-after it was seen how long the others' logs are, so that one that is held against others is looked at again, too.
-Retention removes segments and snapshots, and a leader makes a follower cut off its end, below its durable mark, which
-the node lowers first.
+A node that appends and rolls changes nothing that was found before. Retention removes segments and snapshots, and a
+leader makes a follower cut off its end, below its durable mark, which the node lowers first; by the time that all is
+read it may have raised that again. And logs and marks of several nodes are read one after the other. So whatever
+accuses one is looked at again, too, if any node has gone on meanwhile.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,8 +39,8 @@ def settled(
     find_logs: Callable[[], Found], look: Callable[[Found], T], is_of_two_moments: Callable[[T], bool] | None = None
 ) -> T:
     """What `look` makes of logs, of a moment at which all that was found was there from its beginning to its end.
-    `is_of_two_moments`: of what it made, whether it may come from that a log has grown while another one was read; if
-    one has, it is looked at again, as often as LOOKS_MAX says.
+    `is_of_two_moments`: of what it made, whether it may come from that a node has gone on while its log or another one
+    was read; if one has, it is looked at again, as often as LOOKS_MAX says.
 
     Raises:
         DirectoryError: of one log something had gone, each of LOOKS_MAX times.
@@ -51,7 +51,7 @@ def settled(
         result = look(found)
         gone = next((text for text in map(_gone, before) if text), None)
         is_doubtful = is_of_two_moments is not None and nth + 1 < LOOKS_MAX and is_of_two_moments(result)
-        if gone is None and not (is_doubtful and any(map(_has_grown, before))):
+        if gone is None and not (is_doubtful and any(map(_has_gone_on, before))):
             return result
     raise DirectoryError(f"{gone}, each of {LOOKS_MAX} times: its node runs", "read a copy of the directory")
 
@@ -90,8 +90,8 @@ def _gone(moment: _Moment) -> str | None:
     return None
 
 
-def _has_grown(moment: _Moment) -> bool:
-    """Whether its node has appended since, as far as files show it: a mark is written, or a segment longer, or new."""
+def _has_gone_on(moment: _Moment) -> bool:
+    """Whether its node has written since, as far as files show it: a mark, or a segment of another size."""
     log = moment.log
     try:
         there = store_of(log.log_directory).entries(log.log_directory)

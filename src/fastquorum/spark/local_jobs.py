@@ -29,11 +29,11 @@ class LocalEngine:
         self._threads = threads
 
     def audit_replicas(self, path: str) -> pa.Table:
-        found = self._of_each(path, LocalCluster.judged, auditing.holds_against_others)
+        found = self._of_each(path, LocalCluster.judged, auditing.accuses)
         return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
 
     def audit_invariants(self, path: str) -> pa.Table:
-        found = self._of_each(path, lambda each: invariants.audit_by(each.read), invariants.holds_against_others)
+        found = self._of_each(path, lambda each: invariants.audit_by(each.read), invariants.accuses)
         return pa.concat_tables([invariants.SCHEMA.empty_table(), *found])
 
     def anomalies(

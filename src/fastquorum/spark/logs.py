@@ -15,7 +15,7 @@ from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
-from fastquorum.types import NODE_ID_MAX, Offset, OffsetAndEpoch, is_text
+from fastquorum.types import NODE_ID_MAX, Offset, OffsetAndEpoch, Uuid, is_text
 
 DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
@@ -54,6 +54,8 @@ class FoundLog(NamedTuple):
     checkpoints: tuple[Checkpoint, ...]
     files: tuple[Entry, ...]
     """All of both directories, foreign ones too."""
+    directory_id: str | None = None
+    """Under which the data directory was formatted; None: nothing says it."""
 
     @property
     def begin_offset(self) -> Offset:
@@ -266,7 +268,9 @@ def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
     kind = _of_kind(said.get(names.OWN_PROPERTIES, {}))
     if are_properties_lost(log.names, data.get(names.META_PROPERTIES), data.get(names.OWN_PROPERTIES)):
         kind = kind_by_records(each.path for each in log.segments)
-    return log._replace(cluster_id=meta.get("cluster.id"), node_id=_of_node(meta), kind=kind)
+    return log._replace(
+        cluster_id=meta.get("cluster.id"), node_id=_of_node(meta), kind=kind, directory_id=_directory_id(meta)
+    )
 
 
 def _of_node(properties: Mapping[str, str]) -> int | None:
@@ -276,6 +280,13 @@ def _of_node(properties: Mapping[str, str]) -> int | None:
     if node_id is not None and not 0 <= node_id <= NODE_ID_MAX:
         raise ValueError(f"node.id {node_id} is outside 0..{NODE_ID_MAX}")
     return node_id
+
+
+def _directory_id(properties: Mapping[str, str]) -> str | None:
+    try:
+        return str(Uuid.parse(properties["directory.id"]))
+    except (KeyError, ValueError):
+        return None
 
 
 def _of_kind(properties: Mapping[str, str]) -> LogKind:

@@ -121,7 +121,8 @@ def of_directories(
 
 def told_of(spark: "SparkSession", path: str) -> "DataFrame":
     """What is known of directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`, and
-    `choosing.LOG_KIND`): voters, snapshots, where each log begins, and up to where it was synced."""
+    `choosing.LOG_KIND`): voters, snapshots, where each log begins, and up to where it was synced. It is read at once:
+    so no mark says more than the batches have that are read later, while nodes go on."""
     voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
     columns = (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND)
     present = table(spark, path, "quorum_state", columns, mode="quarantine")
@@ -131,7 +132,12 @@ def told_of(spark: "SparkSession", path: str) -> "DataFrame":
     snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
     for more in (present, snapshots):
         voters = voters.unionByName(more, allowMissingColumns=True)
-    return voters
+    return read_now(voters)
+
+
+def read_now(rows: "DataFrame") -> "DataFrame":
+    """The same rows as they are now, however late they are looked at; few of them."""
+    return rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
 
 
 def choice(spark: "SparkSession", path: str, image: OfImage | None = None) -> Choice:
@@ -140,12 +146,12 @@ def choice(spark: "SparkSession", path: str, image: OfImage | None = None) -> Ch
     are."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    told = told_of(spark, path)
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
 
     def choose(batches: pa.Table, told: pa.Table) -> pa.Table:
         return choosing.choice_of(batches, told, image)
 
-    told = told_of(spark, path)
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return Choice.of(both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow())
 

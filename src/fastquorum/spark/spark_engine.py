@@ -27,11 +27,11 @@ class SparkEngine:
 
     def audit_replicas(self, path: str) -> pa.Table:
         job = partial(jobs.audit_replicas, self._spark, path)
-        return self._settled(job, path, is_of_two_moments=audit_replicas.holds_against_others)
+        return self._settled(job, path, is_of_two_moments=audit_replicas.accuses)
 
     def audit_invariants(self, path: str) -> pa.Table:
         job = partial(jobs.audit_invariants, self._spark, path)
-        return self._settled(job, path, is_of_two_moments=invariants.holds_against_others)
+        return self._settled(job, path, is_of_two_moments=invariants.accuses)
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
         return self._settled(lambda: jobs.anomalies(self._spark, path, window_minutes, sensitivity), path)

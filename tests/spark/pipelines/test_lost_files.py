@@ -105,6 +105,13 @@ def test_lost_properties_are_told_and_the_records_are_those_of_users_still(
     assert [row["verdict"] for row in as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]] == ["same"]
 
 
+def test_records_without_what_says_whose_they_are_are_told_in_the_words_of_run(node: Path) -> None:
+    for name in (META_PROPERTIES, QUORUM_STATE):
+        (node / name).unlink()
+    ((kind, says),) = broken(node)
+    assert (kind, "it holds a log (00000000000000000000.log), but no meta.properties" in says) == ("properties", True)
+
+
 def test_a_directory_and_its_copy_are_a_note_of_both_audits(
     node: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,8 +18,9 @@ from fastquorum.storage.names import (
     checkpoint_name,
     segment_name,
 )
+from fastquorum.storage.properties import format_properties
 from fastquorum.types import OffsetAndEpoch
-from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Node, Quorum, directory_id, voter_set
+from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Node, Quorum, directory_id, node_id_of, voter_set
 
 CLUSTER: Final = "c"
 STRANGERS: Final = "another-cluster"
@@ -67,12 +68,9 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
     node, log = replica.node, replica.log
     log.mkdir(parents=True)
     if layout.is_named:
-        ids = f"node.id={node.id}\ndirectory.id={directory_id(node.id, is_former=node.is_former)}\n"
+        ids = f"node.id={node_id_of(node.id)}\ndirectory.id={directory_id(node.id)}\n"
         (replica.path / META_PROPERTIES).write_text(f"version=1\ncluster.id={cluster_id}\n{ids}")
-    own = f"format.version=1\nlog.kind={quorum.kind}\nkraft.version={int(quorum.is_dynamic)}\n"
-    if not quorum.is_dynamic:
-        own += "voters=" + ",".join(f"{each}@h{each}:9000" for each in quorum.initial) + "\n"
-    (replica.path / OWN_PROPERTIES).write_text(own)
+    (replica.path / OWN_PROPERTIES).write_bytes(_own_properties(quorum))
     _write_snapshots(quorum, node, log)
     bases = [each for each in node.segments if each >= node.start]
     bases = bases if bases[:1] == [node.start] else [node.start, *bases]
@@ -83,14 +81,32 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
         base = max(each for each in bases if each <= node.mark_end)
         before = [each for each in node.batches if base <= each.base_offset and each.last_offset < node.mark_end]
         position = LogPosition(node.mark_end, base, sum(len(each.data) for each in before))
-        committed = min(node.high_watermark, node.mark_end)
-        (log / DURABLE_MARK).write_bytes(encode_mark(KERNELS, Mark(position, 0, node.start, committed)))
+        (log / DURABLE_MARK).write_bytes(encode_mark(KERNELS, Mark(position, 0, node.start, node.committed)))
 
     if layout.has_epochs:
         began: dict[int, int] = {}
         for each in node.batches:
             began.setdefault(each.epoch, each.base_offset)
         (log / EPOCH_CHECKPOINT).write_bytes(format_epochs(list(began.items())))
+
+
+def write_again(quorum: Quorum, replica: Written, layout: Layout) -> None:
+    """As its node is by now."""
+    shutil.rmtree(replica.path)
+    write(quorum, replica, layout)
+
+
+def _own_properties(quorum: Quorum) -> bytes:
+    voters = () if quorum.is_dynamic else quorum.initial
+    own = {
+        "format.version": "1",
+        "log.kind": quorum.kind,
+        "topic.name": "t",
+        "listener.name": "CONTROLLER",
+        "kraft.version": str(int(quorum.is_dynamic)),
+        "voters": ",".join(f"{each}@h{each}:9000" for each in voters),
+    }
+    return format_properties(own)
 
 
 def _write_snapshots(quorum: Quorum, node: Node, log: Path) -> None:

@@ -81,6 +81,40 @@ class Live:
         node.cut(node.batches[_ROLLED_AT[-1] - 2].base_offset)
         self._write()
 
+    def depose_first(self) -> None:
+        """The first one leads, appends what nobody else gets, and is deposed: it has a stale tail, which it synced, as
+        its mark says. The others have committed more since."""
+        node = self.first.node
+        second, third = (each.node for each in self.replicas[1:])
+        self._lead(node, appends=1)
+        node.mark_end = node.flushed_end = node.end
+        self._lead(second, appends=_BATCHES)
+        for _ in range(2):
+            self.quorum.flush()
+            self.quorum.replicate(third, 2 * _BATCHES)
+        second.mark_end, third.mark_end = second.flushed_end, third.flushed_end
+        for each in self.replicas:
+            self._write(each)
+
+    def _lead(self, node: Node, appends: int) -> None:
+        while self.quorum.leader is not node:
+            self.quorum.elect(node)
+        for _ in range(appends):
+            self.quorum.append()
+
+    def cut_off_stale_tail(self) -> None:
+        """The first one follows: it has fetched nothing yet."""
+        node = self.first.node
+        node.cut(node.high_watermark)
+        self._write()
+
+    def catch_up(self) -> None:
+        """The first one fetches all that the others have, and its mark says that it has synced that."""
+        node = self.first.node
+        self.quorum.replicate(node, 2 * _BATCHES)
+        node.mark_end = node.flushed_end
+        self._write()
+
     def _write(self, replica: Written | None = None) -> None:
         """What came first, what went last, as nodes do it; but a mark is lowered before its log is cut off."""
         replica = replica or self.first

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, OWN_PROPERTIES
-from tests.spark.verdicts.directories import Layout, Written
-from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Batch, Quorum
+from tests.spark.verdicts.directories import Layout, Written, write_again
+from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Batch, Node, Quorum
 
 _EPOCH_AT: Final = 12
 """Of the leader's epoch in a batch's header, which no checksum is of."""
@@ -28,6 +28,9 @@ class Loss(NamedTuple):
     """The replicas say so: one of them is not what a healthy quorum leaves."""
     breaks_promise: bool = False
     """And so does its log by itself."""
+    crash_from: int | None = None
+    """With `is_proven`: a crash may have left this from there on, so that it is proven only if more than that is called
+    committed; None: no crash leaves it."""
     is_torn: bool = False
     """Nothing was lost: bytes lie behind the last batch, as after a crash."""
 
@@ -39,6 +42,8 @@ class Damaged(NamedTuple):
     quorum: Quorum
     layout: Layout
     replica: Written
+    all: list[Node]
+    """Of all directories."""
 
     @property
     def kept_end(self) -> int:
@@ -49,6 +54,12 @@ class Damaged(NamedTuple):
     @property
     def has_mark(self) -> bool:
         return self.layout.has_marks and self.replica.node.mark_end > 0
+
+    @property
+    def last_epoch_start(self) -> int:
+        """The first offset of the last epoch that the log has; 0: it has none."""
+        batches = self.replica.node.batches
+        return next((each.base_offset for each in batches if each.epoch == batches[-1].epoch), 0)
 
     def is_held_elsewhere(self, batch: Batch) -> bool:
         others = (each for each in self.quorum.nodes.values() if each is not self.replica.node)
@@ -101,10 +112,11 @@ def all_removed(world: Damaged) -> Loss:
 
 
 def _nothing_left(world: Damaged, begin: int) -> Loss:
-    """Of a log that begins there. Beside an empty one the epochs that it had prove the loss, too."""
+    """Of a log that begins there. Beside an empty one the epochs that it had prove the loss, too, unless the last of
+    them began at 0: then its first record may never have been synced."""
     is_kept = world.kept_end > begin
-    has_epochs = world.layout.has_epochs and bool(world.replica.node.batches) and begin == 0
-    return Loss(world.replica, is_proven=is_kept or has_epochs, breaks_promise=is_kept)
+    has_epochs = world.layout.has_epochs and begin == 0 and world.last_epoch_start > 0
+    return Loss(world.replica, is_proven=is_kept or has_epochs, breaks_promise=is_kept or has_epochs)
 
 
 def first_removed(world: Damaged) -> Loss | None:
@@ -179,6 +191,33 @@ def formatted_anew(world: Damaged) -> Loss:
     return Loss(world.replica, is_proven=False)
 
 
+def older_put_back(world: Damaged) -> Loss | None:
+    """A copy from some time ago, when nobody had told its node of anything committed. Where no majority of the voters
+    is left that has what another's mark is of, or may have it, that proves the loss."""
+    node = world.replica.node
+    if node.start > 0 or not node.batches:
+        return None
+    node.cut(world.chance.choice([0, *(each.base_offset for each in node.batches)]))
+    node.mark_end = node.high_watermark = 0
+    node.snapshots = {}
+    write_again(world.quorum, world.replica, world.layout)
+    known = max((each for each in world.all if world.layout.has_marks), key=lambda each: each.committed, default=node)
+    return Loss(world.replica, is_proven=not _may_be_on_majority(world, known))
+
+
+def _may_be_on_majority(world: Damaged, known: Node) -> bool:
+    """Whether so many voters as make a majority have what a node knows to be committed, or have no directory here; of
+    the set that was in force there, or of one that it has heard of since."""
+    end, epoch = known.committed, known.epoch_before(known.committed)
+    sets = {known.voters(world.quorum.initial, end), known.voters(world.quorum.initial)}
+    sets |= {each.voters for each in known.batches if each.voters is not None and each.base_offset >= end}
+    holders = {
+        each.id for each in world.all if each.epoch_before(end) == epoch or max(each.snapshots, default=0) >= end
+    }
+    absent = {voter for each in sets for voter in each} - {each.id for each in world.all}
+    return any(len((holders | absent) & set(each)) > len(each) // 2 for each in sets)
+
+
 def snapshots_removed(world: Damaged) -> Loss | None:
     node = world.replica.node
     if node.start == 0:
@@ -205,10 +244,12 @@ def _flipped(world: Damaged, first_byte: int, end_byte: int | None) -> Loss | No
 
 
 def _damage_at(world: Damaged, batch: Batch) -> Loss:
-    """Behind its mark a crash may leave anything, the last segment's end above all; and a stale tail is cut off."""
-    is_known = batch.last_offset < world.kept_end or not world.has_mark
-    is_stale = batch.last_offset >= world.kept_end and world.is_stale(batch)
-    return Loss(world.replica, is_known and not is_stale, breaks_promise=is_known)
+    """Behind its mark a crash may leave anything, the last segment's end above all, and without one behind all that is
+    committed; and a stale tail is cut off."""
+    is_kept = batch.last_offset < world.kept_end
+    is_known = is_kept or not world.has_mark
+    is_proven = is_known and (is_kept or not world.is_stale(batch))
+    return Loss(world.replica, is_proven, is_known, crash_from=None if is_kept else batch.base_offset)
 
 
 def body_flipped(world: Damaged) -> Loss | None:
@@ -324,6 +365,7 @@ LOSSES: Final[tuple[Callable[[Damaged], Loss | None], ...]] = (
     log_removed,
     all_but_meta_properties_removed,
     formatted_anew,
+    older_put_back,
     snapshots_removed,
     body_flipped,
     length_flipped,

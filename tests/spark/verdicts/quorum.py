@@ -29,18 +29,30 @@ _BATCHES_A_FETCH: Final = (1, 1, 2, 5, 50)
 _OFTEN: Final = (0.2, 1, 1, 4)
 _TORN_BYTES_MAX: Final = 200
 _EPOCH_MS: Final = 1_000_000
+_NEW_DISK: Final = 100
 
 Ids = tuple[int, ...]
 
 
-def directory_id(node_id: int, *, is_former: bool = False) -> Uuid:
-    return Uuid(bytes([node_id + 100 * is_former]) * 16)
+def node_id_of(replica_id: int) -> int:
+    """A replica's id is its node's, and _NEW_DISK more with each new disk, and directory id, that it got."""
+    return replica_id % _NEW_DISK
+
+
+def on_new_disk(replica_id: int) -> int:
+    return replica_id + _NEW_DISK
+
+
+def directory_id(replica_id: int) -> Uuid:
+    return Uuid(bytes([replica_id]) * 16)
 
 
 def voter_set(ids: Ids) -> VoterSet:
-    return VoterSet(
-        [Voter(ReplicaKey(each, directory_id(each)), (Endpoint("CONTROLLER", f"h{each}", 9000),)) for each in ids]
-    )
+    return VoterSet([Voter(ReplicaKey(node_id_of(each), directory_id(each)), (_endpoint(each),)) for each in ids])
+
+
+def _endpoint(replica_id: int) -> Endpoint:
+    return Endpoint("CONTROLLER", f"h{node_id_of(replica_id)}", 9000)
 
 
 def written_ms(offset: int, epoch: int) -> int:
@@ -77,8 +89,7 @@ class Node:
     """What one replica has on disk."""
 
     id: int
-    is_former: bool = False
-    """It is of a disk that was replaced: its directory id is another one."""
+    """Of a node and its directory, as of `node_id_of`."""
     batches: list[Batch] = field(default_factory=list)
     epoch: int = 0
     high_watermark: int = 0
@@ -98,6 +109,11 @@ class Node:
     @property
     def end(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else self.start
+
+    @property
+    def committed(self) -> int:
+        """All below it was committed, as its durable mark says."""
+        return min(self.high_watermark, self.mark_end)
 
     @property
     def up_to_date(self) -> tuple[int, int]:
@@ -199,11 +215,11 @@ class Quorum:
         if candidate.id not in voters:
             return
         candidate.torn = b""
+        there = [self.nodes[each] for each in voters if each in self.nodes]  # the others' disks are gone
         granting = [
-            self.nodes[each]
-            for each in voters
-            if each == candidate.id
-            or (self.nodes[each].up_to_date <= candidate.up_to_date and self.chance.random() < 0.9)
+            each
+            for each in there
+            if each is candidate or (each.up_to_date <= candidate.up_to_date and self.chance.random() < 0.9)
         ]
         if len(granting) <= len(voters) // 2:
             return
@@ -300,7 +316,9 @@ class Quorum:
             return
         voters = set(leader.voters(self.initial))
         if self.chance.random() < 0.5 and len(voters) < VOTERS_MAX:
-            joining = self.chance.choice([*(each for each in self.nodes if each not in voters), max(self.nodes) + 1])
+            taken = {node_id_of(each) for each in voters}
+            others = [each for each in self.nodes if node_id_of(each) not in taken]
+            joining = self.chance.choice([*others, max(map(node_id_of, self.nodes)) + 1])
             self.nodes.setdefault(joining, Node(joining))
             voters.add(joining)
         elif len(voters) > 1:

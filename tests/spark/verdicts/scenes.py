@@ -1,5 +1,6 @@
-"""What seldom happens by chance, played on purpose: Raft's figure 8, a set of voters that a log begins with, and a disk
-that is replaced. A scene may break off anywhere, and what happens by chance goes on from there.
+"""What seldom happens by chance, played on purpose: Raft's figure 8, a set of voters that a log begins with, a disk
+that is replaced, and a voter's directory that is formatted anew under another directory id. A scene may break off
+anywhere, and what happens by chance goes on from there.
 """
 
 import random
@@ -7,21 +8,24 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from tests.spark.verdicts.quorum import Node, Quorum
+from tests.spark.verdicts.quorum import Node, Quorum, on_new_disk
 
 Scene = Callable[[Quorum], Iterator[None]]
 """It yields wherever it may break off."""
 _TRIES: Final = 20
 _PART: Final = 3
-"""A world of so many has a scene."""
+"""A world of so many has a scene of SCENES, and of those that have none as many have a directory without a vote."""
 
 
 def play(seed: int, quorum: Quorum) -> None:
     """One scene, as far as the seed has it, in some worlds."""
     chance = random.Random(-seed - 1)
-    if chance.randrange(_PART):
+    if not chance.randrange(_PART):
+        scene = chance.choice(SCENES)
+    elif not chance.randrange(_PART):
+        scene = formatted_anew
+    else:
         return
-    scene = chance.choice(SCENES)
     steps = list(range(1, 12))
     for _ in islice(scene(quorum), chance.choice(steps)):
         pass
@@ -45,6 +49,14 @@ def _caught_up(quorum: Quorum) -> None:
     for _ in range(2):
         quorum.flush()
         _replicate_to(quorum, list(quorum.nodes.values()), 1000)
+
+
+def _disk_replaced(quorum: Quorum, lost: Node) -> Node:
+    """Its new directory, with another directory id. What was on the former one is still there, as it was."""
+    quorum.copies.append(lost)
+    del quorum.nodes[lost.id]
+    new = quorum.nodes[on_new_disk(lost.id)] = Node(on_new_disk(lost.id))
+    return new
 
 
 def figure_8(quorum: Quorum) -> Iterator[None]:
@@ -134,18 +146,38 @@ def disk_replaced(quorum: Quorum) -> Iterator[None]:
         _replicate_to(quorum, staying, 1000)
     if quorum.pending is not None or lost.id in leader.voters(quorum.initial):
         return
-    lost.is_former = True
-    quorum.copies.append(lost)
-    quorum.nodes[lost.id] = Node(lost.id)
+    new = _disk_replaced(quorum, lost)
     yield
-    quorum.replicate(quorum.nodes[lost.id], 1000)
+    quorum.replicate(new, 1000)
     yield
-    quorum.change_voters({*leader.voters(quorum.initial), lost.id})
+    quorum.change_voters({*leader.voters(quorum.initial), new.id})
     quorum.flush()
     yield
     for each in quorum.nodes.values():
         quorum.append()
         quorum.replicate(each, 1000)
+        yield
+
+
+def formatted_anew(quorum: Quorum) -> Iterator[None]:
+    """A voter's disk is lost, and its node runs on with a directory that was formatted under another directory id: it
+    catches up, and has no vote. What was on the former disk is still there, as it was."""
+    if not quorum.is_dynamic or len(quorum.initial) < 3 or not _elected(quorum, quorum.nodes[1]):
+        return
+    quorum.append()
+    _caught_up(quorum)
+    new = _disk_replaced(quorum, quorum.nodes[quorum.initial[-1]])
+    for _ in range(3):
+        quorum.append()
+        quorum.flush()
+        quorum.replicate(new, 1000)
+        yield
+        for each in quorum.initial[1 : len(quorum.initial) // 2 + 1]:  # with the leader no more than a majority
+            quorum.replicate(quorum.nodes[each], 1000)
+        quorum.replicate(new, 1000)
+        yield
+        for each in quorum.nodes.values():
+            each.mark_end = each.flushed_end
         yield
 
 

@@ -15,8 +15,12 @@ from fastquorum.storage.names import checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.spark.verdicts.live import Live, happening_before_read
 
-NO_ALARMS = {Verdict.SAME, Verdict.BEHIND, Verdict.TAIL}
+NO_ALARMS = {Verdict.SAME, Verdict.BEHIND, Verdict.TAIL, Verdict.STALE}
 HAPPENINGS = [Live.retain, Live.append_and_roll, Live.cut_off]
+
+
+def _nothing() -> None:
+    """Its nodes do nothing more."""
 
 
 def said_of_replicas(root: Path) -> set[str]:
@@ -46,6 +50,20 @@ def test_what_all_append_while_they_are_found_is_no_finding(audit: Callable[[Pat
         live = Live(tmp_path / str(number))
         with happening_before_read(number, live.append_to_all):
             assert audit(live.root) == set(), number
+
+
+@pytest.mark.parametrize(("audit", "numbers"), [(said_of_replicas, (15, 21)), (said_of_promises, (15, 40))])
+def test_a_stale_tail_that_is_cut_off_between_two_reads_is_no_finding(
+    audit: Callable[[Path], set[str]], numbers: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Its mark is read before, and its log as it is then; by the end it has caught up, and so has its mark."""
+    for number in numbers:
+        live = Live(tmp_path / str(number))
+        live.depose_first()
+        steps = iter((live.cut_off_stale_tail, live.catch_up))
+        with happening_before_read(number, lambda: next(steps, _nothing)(), again=True):  # noqa: B023
+            assert audit(live.root) == set(), number
+        assert next(steps, None) is None
 
 
 def test_a_log_that_never_stands_still_is_named(tmp_path: Path) -> None:

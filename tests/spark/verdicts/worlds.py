@@ -13,10 +13,11 @@ from fastquorum.spark.engines import Engine
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.local_reads import clusters_at
 from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.invariants import Kind
 from fastquorum.spark.pipelines.replicas import Verdict
 from tests.spark.verdicts.directories import Layout, Written, dressed, emptied, of_stranger, written
-from tests.spark.verdicts.losses import LOSSES, Damaged, Loss
-from tests.spark.verdicts.quorum import Quorum
+from tests.spark.verdicts.losses import LOSSES, Damaged, Loss, older_put_back
+from tests.spark.verdicts.quorum import Quorum, node_id_of
 from tests.spark.verdicts.scenes import play
 
 _STEPS: Final = (10, 40, 80, 150)
@@ -121,8 +122,9 @@ def _of_healthy(world: World, found: Findings) -> Iterator[str]:
     undecided = [each for each in found.of(Verdict.UNDECIDED) if not _may_be_undecided(quorum, found.replicas[each])]
     if quorum.committed and undecided:
         yield f"healthy replicas are undecided: {undecided}, {found.replicas}"
-    if found.promises:
-        yield f"healthy logs break promises: {found.promises}"
+    # A node does not start without the file that names it, whatever its log is.
+    if broken := [each for each in found.promises if world.layout.is_named or each[0] != Kind.PROPERTIES]:
+        yield f"healthy logs break promises: {broken}"
     if (committed or 0) < quorum.committed:
         yield f"offset {committed} is called the committed end, and {quorum.committed} was"
     yield from _of_ends(world, found)
@@ -146,7 +148,8 @@ def _of_ends(world: World, found: Findings) -> Iterator[str]:
 
 def _of_damaged(world: World, loss: Loss, healthy: Findings, found: Findings) -> Iterator[str]:
     name = loss.replica.path.name
-    if loss.is_proven and not found.of(*_ALARMS):
+    is_proven = loss.is_proven and (loss.crash_from is None or (found.committed or 0) > loss.crash_from)
+    if is_proven and not found.of(*_ALARMS):
         yield f"the replicas' audit is silent: {found.replicas}"
     is_torn_end = loss.is_torn and loss.replica.node.end >= (found.committed or 0)
     if is_torn_end and name in found.of(Verdict.DIVERGENT):
@@ -175,9 +178,12 @@ def _damaged(world: World) -> tuple[str, Loss] | None:
     pool = [each for each in world.replicas if each.node.end > 0 and not each.path.name.startswith("copy")]
     if not pool or (len(world.replicas) == 1 and not world.layout.is_named):
         return None  # what is left of a nameless one may be no log at all
-    damaged = Damaged(world.chance, world.quorum, world.layout, world.chance.choice(pool))
+    nodes = [each.node for each in world.replicas]
+    damaged = Damaged(world.chance, world.quorum, world.layout, world.chance.choice(pool), nodes)
     losses: list[Callable[[Damaged], Loss | None]] = list(LOSSES)
     world.chance.shuffle(losses)
+    if len({node_id_of(each.id) for each in nodes}) < len({each.id for each in nodes}) and world.seed % 2:
+        losses.insert(0, older_put_back)  # what a directory without a vote has must not stand for it
     for each in losses:
         loss = each(damaged)
         if loss is not None:
@@ -192,7 +198,9 @@ def _of_other_ways(world: World, found: Findings, others: dict[str, Engine]) -> 
             yield f"by {name} it is {other}, and by one thread {found}"
     place = world.root / "other"
     stranger = of_stranger(world.quorum, place, world.layout)
-    ways = dressed(world.chance, place / "links", world.replicas, stranger)
+    # A nameless one without a log is no directory of a replica: whoever names it is refused.
+    there = [each for each in world.replicas if world.layout.is_named or each.log.exists()]
+    ways = dressed(world.chance, place / "links", there, stranger)
     other = found_by(LocalEngine(_THREADS), ",".join(ways.paths), ways.names)
     if other != found:
         yield f"by threads and other names it is {other}, and by one thread {found}"

@@ -6,7 +6,7 @@ committed is what a majority of the voters holds (`pipelines.voting`), or a snap
 (`pipelines.proofs`). What each replica is beside that, `pipelines.judging` says. Needs pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from fastquorum.spark.pipelines.proofs import (
 )
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
-from fastquorum.spark.pipelines.voting import Election, Node, elect, nodes_of
+from fastquorum.spark.pipelines.voting import Election, Node, elect, node_of, nodes_of, seats_of
 
 BATCH_COLUMNS: Final = (
     "cluster_id",
@@ -43,7 +43,7 @@ BATCH_COLUMNS: Final = (
     "error",
 )
 """What is read of table `batches`, damage set aside in `error`."""
-VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id")
+VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id", "directory_id")
 """What is read of table `voters`."""
 _KEPT_COLUMNS: Final = (
     "begin_offset",
@@ -53,6 +53,7 @@ _KEPT_COLUMNS: Final = (
     "committed_offset",
     "last_epoch_start",
     "refused",
+    "own_directory_id",
 )
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
 """What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
@@ -76,9 +77,14 @@ SCHEMA: Final = pa.schema(
         pa.field("offset", pa.int64()),
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("why", pa.string()),
+        pa.field("no_vote", pa.string()),
     ]
 )
-"""One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there."""
+"""One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there.
+`no_vote`: why a directory of a voter's node has no vote; null: it has one, or its node is no voter."""
+
+
+_ACCUSATIONS: Final = frozenset({Verdict.DIVERGENT, Verdict.LACKING, Verdict.UNDECIDED})
 
 
 class Audited(NamedTuple):
@@ -90,15 +96,15 @@ class Audited(NamedTuple):
     reach: Ids
     """Up to where each replica holds what is committed, exclusive, whatever became of it in between."""
     voters: frozenset[Node]
-    nodes: frozenset[Node | None]
-    """Whose directories are there."""
+    seats: frozenset[Node | None]
+    """Voters of whom a directory is there; None: of others."""
     shortage: Shortage | None = None
     """What is committed, and on no majority any more; None: nothing is."""
 
     @property
     def is_missing_voters(self) -> bool:
         """Whether a majority of the voters has no directory here."""
-        return len(self.voters & self.nodes) <= len(self.voters) // 2
+        return len(self.voters & self.seats) <= len(self.voters) // 2
 
 
 def audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
@@ -118,23 +124,23 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     said = told.to_pylist()
     nodes = nodes_of(replicas)
     won = elect(offsets, replicas, nodes, said)
-    _find_voters(replicas, nodes, won)
+    seats = _find_voters(replicas, nodes, won)
     for each in replicas:
         compare_own(each)
     shared = won.end
-    right = reference_of(offsets, replicas, nodes, won, shared or 0)
+    right = reference_of(offsets, replicas, seats, won, shared or 0)
     proof = newest_proof(replicas, differ(replicas, right), won)
     if proof is not None:
         won, known_end = raised_by(proof, replicas, won)
-        _find_voters(replicas, nodes, won)
-        right = reference_of(offsets, replicas, nodes, won, known_end)
+        seats = _find_voters(replicas, nodes, won)
+        right = reference_of(offsets, replicas, seats, won, known_end)
     for each in replicas:
         if each.unreadable is None:
             find_loss(each)
-    voters = [(each, node) for each, node in zip(replicas, nodes, strict=True) if each.is_voter]
-    lost = {node for each, node in voters if each.has_lost}
+    voters = [(each, seat) for each, seat in zip(replicas, seats, strict=True) if each.is_voter]
+    lost = {seat for each, seat in voters if each.has_lost}
     end = won.end
-    holders = {node for each, node in voters if each.is_trusted and end is not None and each.end_offset > end}
+    holders = {seat for each, seat in voters if each.is_trusted and end is not None and each.end_offset > end}
     why_open = LOST if lost and len(lost | holders) >= won.majority else NOBODY if shared is None else None
     judge(offsets, replicas, won, right, won.end, why_open)
     if won.end is not None:
@@ -144,18 +150,28 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
         compare_epochs(each)
         compare_known(each)
         compare_mark(each)
-    shortage = None if proof is None else find_lacking(replicas, nodes, won, proof)
-    return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes), shortage)
+    shortage = None if proof is None else find_lacking(replicas, seats, won, proof)
+    return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(seats), shortage)
 
 
-def _find_voters(replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election) -> None:
-    for each, node in zip(replicas, nodes, strict=True):
-        each.is_voter = (each.node_id if node is None else node) in won.voters
+def _find_voters(replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election) -> list[Node | None]:
+    """Say of each whether it is a voter's, and return as which one it votes; None: nothing of it can be read, or it has
+    no vote."""
+    votes_by = {each.id: each.directory_id for each in won.voters}
+    for each, seat in zip(replicas, seats_of([node_of(each) for each in replicas], won.voters), strict=True):
+        each.is_voter, each.no_vote = seat is not None, None
+        if seat is None and each.node_id in votes_by:
+            each.no_vote = (
+                f"it was formatted under another directory id ({each.directory_id}) than the voters' record has of "
+                f"node {each.node_id} ({votes_by[each.node_id]})"
+            )
+    return seats_of(nodes, won.voters)
 
 
-def holds_against_others(audited: pa.Table) -> bool:
-    """Whether a replica lacks what another one says was committed, which may have been while both were read."""
-    return Verdict.LACKING in audited["verdict"].to_pylist()
+def accuses(audited: pa.Table) -> bool:
+    """Whether a replica is said to be what no healthy quorum shows, or nobody can tell. That compares it with others,
+    or its log with its mark, which are read one after the other: its node may have gone on meanwhile."""
+    return not _ACCUSATIONS.isdisjoint(audited["verdict"].to_pylist())
 
 
 def joined(voters: pa.Table, present: pa.Table, snapshots: pa.Table) -> pa.Table:
@@ -188,6 +204,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "notes": [
             *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),
             *_of_copies(rows),
+            *_of_voteless(rows),
             *_of_nothing(rows),
         ],
     }
@@ -209,20 +226,37 @@ class Copies(NamedTuple):
         return f"{' and '.join(self.directories)} are of node {self.node_id}, which has one vote"
 
 
-def copies_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[Copies]:
-    """Nodes of which several of these directories are, by rows with `cluster_id`, `node_id` and `directory`."""
+def copies_in(replicas: Iterable[Replica]) -> Iterator[Copies]:
+    """Nodes of which several of these directories are."""
+    return _copies_in((each.cluster_id, each.node_id, each.directory, each.no_vote) for each in replicas)
+
+
+def _copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) -> Iterator[Copies]:
+    """The same by what rows say of each: cluster, node, directory, and why it has no vote: then it shares none."""
     found: dict[tuple[str | None, int], list[str]] = {}
-    for row in rows:
-        if row["node_id"] is not None:
-            found.setdefault((row["cluster_id"], row["node_id"]), []).append(row["directory"])
+    for cluster_id, node_id, directory, no_vote in named:
+        if node_id is not None and no_vote is None:
+            found.setdefault((cluster_id, node_id), []).append(directory)
     for (cluster_id, node_id), directories in found.items():
         if len(directories) > 1:
             yield Copies(cluster_id, node_id, directories)
 
 
 def _of_copies(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for each in copies_in(rows):
+    for each in _copies_in((row["cluster_id"], row["node_id"], row["directory"], row["no_vote"]) for row in rows):
         yield {"cluster_id": each.cluster_id, "directories": len(each.directories), "text": each.text}
+
+
+def no_vote_text(directory: str, no_vote: str) -> str:
+    """What is said of a directory of a voter's node that has no vote."""
+    return f"{directory} has no vote: {no_vote}"
+
+
+def _of_voteless(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["no_vote"] is not None:
+            text = no_vote_text(row["directory"], row["no_vote"])
+            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text}
 
 
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -272,4 +306,5 @@ def _row(replica: Replica, offsets: Ids, committed: int | None) -> dict[str, Any
         "offset": replica.offset,
         "bytes": behind,
         "why": replica.why,
+        "no_vote": replica.no_vote,
     }

@@ -63,14 +63,14 @@ class Reference(NamedTuple):
 
 
 def reference_of(
-    offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election, known_end: int
+    offsets: Ids, replicas: Sequence[Replica], seats: Sequence[Node | None], won: Election, known_end: int
 ) -> Reference:
-    """Of the branch that won, by its voters; where none of them has anything, as it has it itself. `known_end`: the
-    branch is known to be right up to there."""
+    """Of the branch that won, by its voters; where none of them has anything, as it has it itself. `seats`: of each
+    replica, as of `voting.seats_of`. `known_end`: the branch is known to be right up to there."""
     by_node: dict[Node, Ids] = {}
     ends = proven_ends(replicas, won.branch)
-    for each, node, end in zip(replicas, nodes, ends, strict=True):
-        if node is None or node not in won.voters:
+    for each, node, end in zip(replicas, seats, ends, strict=True):
+        if node is None:
             continue
         counts = (offsets < end) | _contradicts(each, replicas[won.branch], end)
         speaks = counts & ((each.ids >= 0) | (each.ids == INSIDE))

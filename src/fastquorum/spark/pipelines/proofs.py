@@ -93,24 +93,24 @@ def raised_by(proof: Proof, replicas: Sequence[Replica], won: Election) -> tuple
 
 
 def find_lacking(
-    replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election, proof: Proof
+    replicas: Sequence[Replica], seats: Sequence[Node | None], won: Election, proof: Proof
 ) -> Shortage | None:
     """Judge the voters that do not have what a proof says was committed, if so many have not that no majority has. None
     is accused of it while enough others have it, or may: of a voter without a directory here nobody can tell."""
     end = proof.key.offset
     has_it = [reach >= end or each.snapshot_end >= end for each, reach in zip(replicas, won.reach, strict=True)]
-    holders = {node for node, has in zip(nodes, has_it, strict=True) if has and node in won.voters}
+    holders = {seat for seat, has in zip(seats, has_it, strict=True) if has and seat is not None}
     known = f"all below {end} was committed, as {proof.source} says"
     for each in replicas:
         if each.verdict is Verdict.UNDECIDED and each.why == LATER and (each.offset or 0) < end:
             each.judge(Verdict.DIVERGENT, each.offset or 0, f"its records there are of a later epoch, and {known}")
-    if len(holders) + len(won.voters - set(nodes)) >= won.majority:
+    if len(holders) + len(won.voters - set(seats)) >= won.majority:
         return None
     few = f"only {len(holders)}" if holders else "none"
     have = f"{known}, and {few} of {len(won.voters)} voters {'have' if len(holders) > 1 else 'has'} that"
     lacking = []
-    for each, node in zip(replicas, nodes, strict=True):
-        if node in won.voters and node not in holders:
+    for each, seat in zip(replicas, seats, strict=True):
+        if seat is not None and seat not in holders:
             lacking.append(each)
             if each.verdict in _BEHIND:
                 each.verdict, each.why = Verdict.LACKING, "; ".join(filter(None, (have, each.why)))

@@ -1,8 +1,9 @@
 """What is committed, by the votes of a cluster's voters: which replica's log has it, up to where, and who votes.
 
 A replica holds what another one does up to the last batch that both have (Raft's log matching, section 5.3), whatever
-became of the batches before. A voter has one vote, however many directories of its node there are: copies and older
-backups of a directory say nothing that its node did not. Who votes is found along the same log: a set of voters is in
+became of the batches before. A voter has one vote, however many copies of its directory there are: these and older
+backups say nothing that its node did not. A directory that was formatted under another directory id than the set of
+voters has for its node is an observer's, and has none (KIP-853). Who votes is found along the same log: a set is in
 force from its record on, and is followed by the next one only where that is committed, by a majority of the new set
 (KIP-853) as far as it can be seen. So a set that only a deposed leader has written down decides nothing behind its
 record; before that its own majority counts, too, as its leader counted by it.
@@ -19,8 +20,21 @@ import numpy as np
 from fastquorum.spark.pipelines.replicas import Ids, Replica
 from fastquorum.storage.names import parse_segment
 
-Node = int | str
-"""A node's id; of a node that nothing names its directory."""
+
+class Node(NamedTuple):
+    """A voter, as a set of voters names it, or the node that a directory is of."""
+
+    id: int | str
+    """A node's id; of a node that nothing names its directory."""
+    directory_id: str | None = None
+    """None: nothing says it, as at kraft.version 0, where the node's id is enough."""
+
+    def is_same(self, other: Self) -> bool:
+        """Whether a directory of the one votes as the other."""
+        ids = (self.directory_id, other.directory_id)
+        return self.id == other.id and (None in ids or ids[0] == ids[1])
+
+
 _EVERYONE: Final = -1
 """As the offset of a set that nothing says."""
 
@@ -65,15 +79,31 @@ class Election(NamedTuple):
         return self._replace(branch=branch, end=end, voters=self.voters_of[branch])
 
 
+def node_of(replica: Replica) -> Node:
+    """Whose a replica is."""
+    return Node(replica.directory) if replica.node_id is None else Node(replica.node_id, replica.directory_id)
+
+
 def nodes_of(replicas: Sequence[Replica]) -> list[Node | None]:
     """Whose each replica is; None: nothing of it can be read."""
-    return [None if each.unreadable else each.directory if each.node_id is None else each.node_id for each in replicas]
+    return [None if each.unreadable else node_of(each) for each in replicas]
+
+
+def seats_of(nodes: Sequence[Node | None], voters: frozenset[Node]) -> list[Node | None]:
+    """As which of these voters each directory votes; None: it has no vote."""
+    by_id = {each.id: each for each in voters}
+    return [_seat(node, by_id) for node in nodes]
+
+
+def _seat(node: Node | None, by_id: Mapping[int | str, Node]) -> Node | None:
+    voter = None if node is None else by_id.get(node.id)
+    return voter if node is not None and voter is not None and voter.is_same(node) else None
 
 
 def elect(
     offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], told: Sequence[Mapping[str, Any]]
 ) -> Election:
-    """By what each replica holds. `told`: rows with directory, offset, source and voter_id, among others."""
+    """By what each replica holds. `told`: rows with directory, offset, source, voter_id and directory_id."""
     reaches = _reaches(replicas)
     ballots = [_ballot(branch, replicas, reaches, nodes, told) for branch in range(len(replicas))]
     best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, *_up_to_date(replicas[each.branch])))
@@ -93,9 +123,9 @@ def _up_to_date(replica: Replica) -> tuple[int, int]:
     return max(replica.epochs_from(0), default=-1), replica.end_offset
 
 
-def count_nodes(nodes: Sequence[Node | None], reach: Ids, voters: frozenset[Node], offset: int) -> int:
+def _count(seats: Sequence[Node | None], reach: Ids, offset: int) -> int:
     """How many voters hold the branch up to there."""
-    return len({node for node, end in zip(nodes, reach.tolist(), strict=True) if node in voters and end >= offset})
+    return len({seat for seat, end in zip(seats, reach.tolist(), strict=True) if seat is not None and end >= offset})
 
 
 def _contradicts(one: Election, other: Election) -> bool:
@@ -105,7 +135,7 @@ def _contradicts(one: Election, other: Election) -> bool:
 
 
 def _support(election: Election, nodes: Sequence[Node | None], shared: int) -> int:
-    return count_nodes(nodes, election.reach, election.voters, shared + 1)
+    return _count(seats_of(nodes, election.voters), election.reach, shared + 1)
 
 
 def _reaches(replicas: Sequence[Replica]) -> Ids:
@@ -158,14 +188,15 @@ def _ballot(
     first, *following = _sets(branch, replicas, reach, nodes, told)
     voters, pending = first.ids, None
     for each in following:
+        if each.is_proven or _may_be_committed(each, voters, nodes, reach):
+            voters = each.ids
         # One that is in force already changes nothing: a log says again what its snapshot does.
-        if not (each.is_proven or each.ids == voters or _may_be_committed(each, voters, nodes, reach)):
+        elif _changes(each.ids, voters):
             pending = each
             break
-        voters = each.ids
     end = _majority_end(voters, nodes, reach)
     if pending is not None:
-        if len(pending.ids ^ voters) == 1:
+        if _changes(pending.ids, voters) == 1:
             # Its leader has counted by it since it wrote it down; nobody was elected since without one of its majority.
             end = max(end, _majority_end(pending.ids, nodes, reach))
         end = min(end, pending.offset)
@@ -173,14 +204,18 @@ def _ballot(
 
 
 def _majority_end(voters: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> int:
-    """Up to where a majority of them has the branch."""
-    ends = sorted((_held(node, nodes, reach) for node in voters), reverse=True)
+    """Up to where a majority of them has the branch, each in any of its directories."""
+    held = dict.fromkeys(voters, 0)
+    for seat, end in zip(seats_of(nodes, voters), reach.tolist(), strict=True):
+        if seat is not None:
+            held[seat] = max(held[seat], end)
+    ends = sorted(held.values(), reverse=True)
     return ends[len(voters) // 2] if ends else 0
 
 
-def _held(node: Node, nodes: Sequence[Node | None], reach: Ids) -> int:
-    """Up to where a node has the branch, in any of its directories; 0: nowhere."""
-    return max((int(end) for each, end in zip(nodes, reach, strict=True) if each == node), default=0)
+def _changes(one: frozenset[Node], other: frozenset[Node]) -> int:
+    """How many voters join or leave from one set to the other."""
+    return seats_of(list(one), other).count(None) + seats_of(list(other), one).count(None)
 
 
 def _may_be_committed(each: VoterIds, before: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> bool:
@@ -188,12 +223,14 @@ def _may_be_committed(each: VoterIds, before: frozenset[Node], nodes: Sequence[N
     that differs by more than a voter, as no leader makes it at once, needs the former voters' majority too, of those
     that are there."""
     behind = each.offset + 1
-    absent = len(each.ids - set(nodes))
-    if count_nodes(nodes, reach, each.ids, behind) + absent <= len(each.ids) // 2:
+    seats = seats_of(nodes, each.ids)
+    absent = len(each.ids - set(seats))
+    if _count(seats, reach, behind) + absent <= len(each.ids) // 2:
         return False
-    if len(each.ids ^ before) <= 1:
+    if _changes(each.ids, before) <= 1:
         return True
-    return count_nodes(nodes, reach, before, behind) > len(before & set(nodes)) // 2
+    former = seats_of(nodes, before)
+    return _count(former, reach, behind) > len(set(former) - {None}) // 2
 
 
 def _sets(
@@ -211,7 +248,7 @@ def _sets(
         if row.get("voter_id") is not None:  # else it tells of damage
             is_logged = parse_segment(row.get("source") or "") is not None
             key = (places.get(row["directory"], branch), row["offset"], is_logged)
-            said.setdefault(key, set()).add(row["voter_id"])
+            said.setdefault(key, set()).add(Node(row["voter_id"], row.get("directory_id")))
     found: dict[tuple[int, bool], VoterIds] = {}
     for (at, offset, is_logged), ids in sorted(said.items(), key=lambda each: each[0]):
         is_proven = not is_logged or replicas[at].proven_end > offset
@@ -220,13 +257,14 @@ def _sets(
         if is_told and (at == branch or (offset, is_logged) not in found):
             found[offset, is_logged] = VoterIds(offset, frozenset(ids), is_proven)
     if not found:
-        return [VoterIds(_EVERYONE, frozenset(node for node in nodes if node is not None), is_proven=True)]
-    names = [node for node in nodes if isinstance(node, str)]
+        everyone = frozenset(Node(node.id) for node in nodes if node is not None)
+        return [VoterIds(_EVERYONE, everyone, is_proven=True)]
+    names = [node for node in nodes if node is not None and isinstance(node.id, str)]
     return [_with_nameless(found[key], names, nodes) for key in sorted(found)]
 
 
-def _with_nameless(each: VoterIds, names: Sequence[str], nodes: Sequence[Node | None]) -> VoterIds:
+def _with_nameless(each: VoterIds, names: Sequence[Node], nodes: Sequence[Node | None]) -> VoterIds:
     """Directories that nothing names, in place of voters that have none."""
-    missing = sorted((node for node in each.ids if node not in nodes), key=str)
+    missing = sorted(each.ids - set(seats_of(nodes, each.ids)), key=lambda node: str(node.id))
     standing = dict(zip(missing, names, strict=False)) if len(names) <= len(missing) else {}
     return each._replace(ids=frozenset(standing.get(node, node) for node in each.ids))

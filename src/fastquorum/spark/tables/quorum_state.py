@@ -1,6 +1,7 @@
-"""`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; where
-the log's files begin, up to where our durable mark says that it was synced and known to be committed, where the last
-epoch began of those that `leader-epoch-checkpoint` has, and why a node would not start on the files that are there.
+"""`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; the id
+under which it was formatted; where the log's files begin, up to where our durable mark says that it was synced and
+known to be committed, where the last epoch began of those that `leader-epoch-checkpoint` has, and why a node would not
+start on the files that are there.
 
 A row for each of them that is there. One that cannot be read fails the read, is a row with `error`, or is left out, as
 the mode has it; where none is there, or two are, a row says so in every mode.
@@ -13,22 +14,23 @@ from typing import Final
 import pyarrow as pa
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
-from fastquorum.kernels import load
+from fastquorum.kernels import BATCH_HEADER_BYTES, load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.lost_properties import are_properties_lost
 from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of
+from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of, file_of
 from fastquorum.spark.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
+from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
-from fastquorum.storage.mark import LogPosition, Mark
-from fastquorum.storage.recovery import check_bounds
-from fastquorum.storage.scanning import EPOCH_MAX
+from fastquorum.storage.mark import LogPosition, Mark, was_marked
+from fastquorum.storage.recovery import check_bounds, check_mark
+from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
@@ -38,6 +40,7 @@ FIELDS: Final = (
     pa.field("voted_id", pa.int32()),
     pa.field("voted_directory_id", pa.string()),
     pa.field("format", pa.string()),
+    pa.field("own_directory_id", pa.string()),
     pa.field("log_kind", pa.string()),
     pa.field("begin_offset", pa.int64()),
     pa.field("durable_offset", pa.int64()),
@@ -56,6 +59,7 @@ NO_STATE: Final = "there is no quorum state"
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     mark = _mark(log)
     same = {
+        "own_directory_id": log.directory_id,
         "log_kind": str(log.kind),
         "begin_offset": log.begin_offset,
         "durable_offset": None if mark is None else mark.at.offset,
@@ -78,7 +82,7 @@ def _mark(log: FoundLog) -> Mark | None:
 
 
 def _refused(log: FoundLog, mark: Mark | None) -> str | None:
-    """Why a node would not start on a log with these files, as `recovery.check_bounds` says it; None: it would, as far
+    """Why a node would not start on a log with these files, as `recovery` says it; None: it would, as far
     as that goes, or its node is replacing the log."""
     if mark is not None and mark.is_anew:
         return None
@@ -88,18 +92,24 @@ def _refused(log: FoundLog, mark: Mark | None) -> str | None:
     has_voted = any(each.path == f"{log.directory}/{names.QUORUM_STATE}" for each in log.files)
     try:
         check_bounds(log.log_directory, there, bases, mark, has_voted=has_voted)
+        # A copy may do without the mark and without the vote.
+        had_mark = was_marked(log.names.__contains__) and (has_voted or log.entry(names.DURABLE_MARK) is not None)
+        is_empty = mark is None and had_mark and _is_empty(log)
+        check_mark(log.log_directory, mark, was_marked=had_mark, is_empty=is_empty)
     except DirectoryError as error:
-        return None if _has_segments(log) else f"{error.detail}: {error.hint}"
+        return None if bool(bases) != _has_segments(log) else f"{error.detail}: {error.hint}"
     except CorruptionError as error:
         return f"{error.path} is missing, and its durable mark says that it was there"
     return None
 
 
 def _properties_error(log: FoundLog) -> str | None:
-    """Why a node would not start without the file that says what its log holds; None: it is there, or Kafka's node has
-    none."""
+    """Why a node would not start without the files that say whose the directory is, and what its log holds; None: they
+    are there, or Kafka's node has none."""
     found = {each.name: each for each in log.files if each.path == f"{log.directory}/{each.name}"}
     try:
+        if names.META_PROPERTIES not in found and names.OWN_PROPERTIES in found:
+            check_without_log(disk_of(log)[0], load("native"))
         meta, own = (
             store_of(entry.path).read(entry.path) if (entry := found.get(name)) is not None else None
             for name in (names.META_PROPERTIES, names.OWN_PROPERTIES)
@@ -118,6 +128,20 @@ def _has_segments(log: FoundLog) -> bool:
     except DirectoryError:
         return False
     return any(names.parse_segment(each.name) is not None for each in there)
+
+
+def _is_empty(log: FoundLog) -> bool:
+    """Whether it has not even a first batch by now, as recovery looks at it; no, where that cannot be read."""
+    if not log.segments:
+        return True
+    first = min(log.segments, key=lambda each: each.base_offset)
+    try:
+        file = file_of(first.path)
+        end = min(file.size_bytes, bytes_needed(file.read(0, BATCH_HEADER_BYTES)))
+        scan = scan_segment(load("native"), file, 0, end, expected_offset=first.base_offset, epoch_min=0)
+    except FastQuorumError:
+        return False
+    return scan.batch_count == 0
 
 
 def _is_later(log: FoundLog, at: LogPosition) -> bool:

@@ -24,9 +24,9 @@ from fastquorum.spark.pipelines.invariants.findings import (
     SCHEMA,
     Finding,
     Kind,
+    accuses,
     as_report,
     empty_clusters,
-    holds_against_others,
     merged,
 )
 from fastquorum.spark.pipelines.invariants.leaders import COLUMNS as CONTROL_COLUMNS
@@ -56,6 +56,7 @@ __all__ = [
     "TYPES",
     "Finding",
     "Kind",
+    "accuses",
     "as_report",
     "audit",
     "audit_by",
@@ -68,7 +69,6 @@ __all__ = [
     "base_facts_of",
     "empty_clusters",
     "facts_of",
-    "holds_against_others",
     "merged",
     "record_facts",
     "replay_facts",

@@ -38,6 +38,7 @@ class Kind(StrEnum):
     QUORUM_STATE = "quorum-state"
     TORN_END = "torn-end"
     COPIES = "copies"
+    NO_VOTE = "no-vote"
     UNCHECKED = "unchecked"
 
 
@@ -62,6 +63,7 @@ PROMISES: Final = MappingProxyType(
         Kind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
         Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
         Kind.COPIES: "a node has one directory",
+        Kind.NO_VOTE: "a voter's directory has the id that the voters' record names",
         Kind.UNCHECKED: "what could not be checked is named",
     }
 )
@@ -85,7 +87,7 @@ _BY_WORDS: Final[Mapping[str, str]] = {
     NO_STATE: f"nothing is to be done about a copy that leaves it out; of a directory to run on, {_NEW_VOTER}",
 }
 """Of those that are told from others of their kind by what they say."""
-NOTES: Final = frozenset({Kind.TORN_END, Kind.COPIES, Kind.UNCHECKED})
+NOTES: Final = frozenset({Kind.TORN_END, Kind.COPIES, Kind.NO_VOTE, Kind.UNCHECKED})
 """Kinds that break no promise."""
 
 SCHEMA: Final = pa.schema(
@@ -180,9 +182,10 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     return (not row["is_violation"], row["kind"], numbers[0], row["topic"] or "", *numbers[1:], row["directories"])
 
 
-def holds_against_others(found: pa.Table) -> bool:
-    """Whether a log lacks what another one says was committed, which may have been while both were read."""
-    return Kind.NOT_ON_MAJORITY in found["kind"].to_pylist()
+def accuses(found: pa.Table) -> bool:
+    """Whether a promise is said to be broken. That compares what is read one after the other, of several logs or of one
+    in several passes: a node may have gone on meanwhile."""
+    return True in found["is_violation"].to_pylist()
 
 
 def as_report(found: pa.Table) -> dict[str, Any]:
