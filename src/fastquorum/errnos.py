@@ -7,8 +7,8 @@ system's own, and none is taken for another.
 import errno
 from typing import Final
 
-REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""This user may not do it, or nobody may: nothing was done, and no device has failed."""
+REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP)
+"""This user may not do it, nobody may, or what lies there is not a file: nothing was done, and no device has failed."""
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The file system is full, or what this user or this process may have of it is: nothing was written."""
 _PERMISSION: Final = "look at owner and mode of it and of the directories above it, and at what SELinux or AppArmor say"

@@ -424,7 +424,7 @@ class StorageFailed(FatalError, OSError):
 
     @property
     def is_refusal(self) -> bool:
-        """This user may not do it, or nobody may, as the file system is read-only."""
+        """This user may not do it, nobody may, as the file system is read-only, or what lies there is not a file."""
         return self.errno_code in REFUSALS
 
     @property

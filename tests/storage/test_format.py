@@ -1,6 +1,7 @@
 """Formatting a directory, and reading whose it is."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,17 @@ from fastquorum.storage.checkpoint import CheckpointTimes, data_values, encode_c
 from fastquorum.storage.format import FormatOptions, bootstrap_checkpoint, format_directory
 from fastquorum.storage.identity import LogKind, format_voters, parse_voters, read_identity
 from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.mark import ANEW, LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
+    DURABLE_MARK,
+    EPOCH_CHECKPOINT,
+    KAFKA_STATE,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
+    QUORUM_STATE,
+    RETIRED_SUFFIX,
     ZERO_CHECKPOINT,
 )
 from fastquorum.storage.properties import format_properties, parse_properties
@@ -28,6 +35,8 @@ from .fake_disk import Crashed, FakeDisk
 from .logs import Rig
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "kafka-4.3.0" / "cluster"
+MARK = f"{LOG_DIRECTORY}/{DURABLE_MARK}"
+EPOCHS = f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}"
 CLUSTER = "usACA5tBSrKS64DhDt4jig"
 OWN = Uuid.parse("vvU4x29PSmGr6cl_yWjBGQ")
 STATIC = "1@127.0.0.1:19091,2@127.0.0.1:19092"
@@ -218,6 +227,65 @@ def test_a_log_without_meta_properties_is_not_written_over(kernels: Kernels) -> 
     disk.remove(META_PROPERTIES)
     with pytest.raises(DirectoryError, match=r"no meta\.properties"):
         format_directory(disk, kernels, options(), now_ms=5)
+
+
+TRACES: dict[str, Callable[[FakeDisk, Kernels], None]] = {
+    "durable-mark": lambda disk, kernels: disk.write_file(MARK, encode_mark(kernels, Mark(LogPosition(5, 0, 90), 0))),
+    "a mark that begins later": lambda disk, kernels: disk.write_file(
+        MARK, encode_mark(kernels, Mark(LogPosition(0, 0, ANEW), 0))
+    ),
+    "an empty mark": lambda disk, _: disk.write_file(MARK, b""),
+    "leader-epoch-checkpoint": lambda disk, _: disk.write_file(EPOCHS, b"0\n1\n1 0\n"),
+    "empty epochs": lambda disk, _: disk.write_file(EPOCHS, b""),
+    "a snapshot": lambda disk, _: disk.write_file(f"{LOG_DIRECTORY}/{0:019d}7-{0:09d}2.checkpoint", b""),
+    "an index": lambda disk, _: disk.write_file(f"{LOG_DIRECTORY}/{0:020d}.index", b""),
+    "a later segment": lambda disk, _: disk.write_file(f"{LOG_DIRECTORY}/{0:019d}7.log", b""),
+    "a vote that was handed over": lambda disk, _: disk.write_file(QUORUM_STATE + RETIRED_SUFFIX, b""),
+    "kafka's that was": lambda disk, _: disk.write_file(KAFKA_STATE + RETIRED_SUFFIX, b""),
+}
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_what_records_or_votes_leave_without_meta_properties_is_not_written_over(kernels: Kernels, trace: str) -> None:
+    disk = FakeDisk()
+    format_directory(disk, kernels, options(), now_ms=5)
+    disk.remove(META_PROPERTIES)
+    TRACES[trace](disk, kernels)
+    before = disk.contents()
+    with pytest.raises(DirectoryError, match=r"it holds .*, but no meta\.properties; put that file back from a copy"):
+        format_directory(disk, kernels, options(), now_ms=6)
+    assert disk.contents() == before
+
+
+def bootstrap_of(kernels: Kernels, feature: str) -> bytes:
+    value = encode_metadata_record(FeatureLevelRecord(name=feature, feature_level=1), 0)
+    return encode_checkpoint(kernels, CheckpointTimes.at(1), values=[value])
+
+
+@pytest.mark.parametrize("feature", ["kraft.version", "", "ours"])
+def test_a_bootstrap_checkpoint_of_somebody_else_is_not_written_over(kernels: Kernels, feature: str) -> None:
+    """Ours is not there before the log's directory is."""
+    disk = FakeDisk()
+    wanted = options(log_kind=LogKind.METADATA, is_controller=True)
+    ours = bootstrap_checkpoint(kernels, CheckpointTimes.at(1), wanted)
+    disk.write_file(
+        BOOTSTRAP_CHECKPOINT, ours if feature == "ours" else bootstrap_of(kernels, feature)[: 200 if feature else 90]
+    )
+    if feature != "ours":
+        disk.make_directory(LOG_DIRECTORY)
+    before = disk.contents()
+    with pytest.raises(DirectoryError, match=r"bootstrap\.checkpoint that `fastquorum format` has not made"):
+        format_directory(disk, kernels, wanted, now_ms=6)
+    assert disk.contents() == before
+
+
+def test_an_interrupted_format_is_taken_up_by_one_that_asks_for_something_else(kernels: Kernels) -> None:
+    for first in (options(log_kind=LogKind.METADATA, is_controller=True), options(DYNAMIC), options()):
+        for second in (options(log_kind=LogKind.METADATA), options(DYNAMIC, log_kind=LogKind.METADATA), options()):
+            disk = FakeDisk()
+            format_directory(disk, kernels, first, now_ms=5)
+            disk.remove(META_PROPERTIES)
+            assert format_directory(disk, kernels, second, now_ms=6) == read_identity(disk)
 
 
 @pytest.mark.parametrize("node_id", ["-1", "2147483648", "one"])

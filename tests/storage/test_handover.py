@@ -131,8 +131,11 @@ def test_voters_that_were_static_have_directory_ids_in_kafkas_file_once_the_log_
     tmp_path: Path, kernels: Kernels
 ) -> None:
     root = formatted(tmp_path, kernels, voters="1@h:1,2@h:2")
+    mark = root / LOG_DIRECTORY / DURABLE_MARK
+    marked = mark.read_bytes()
     hand_to_kafka(str(root), kernels)
     assert kafkas(root) == STATE._replace(voted_key=ReplicaKey(2)), "as Kafka itself has it at kraft.version 0"
+    mark.write_bytes(marked)
     (root / KAFKA_STATE).unlink()
     (root / (QUORUM_STATE + RETIRED_SUFFIX)).rename(root / QUORUM_STATE)
     directory = DataDirectory.open(str(root), kernels, QuorumConfig(), FakeFlusher())

@@ -186,6 +186,21 @@ def test_a_directory_that_kafka_formatted_never_had_it(tmp_path: Path, kernels: 
             assert (root / LOG_DIRECTORY / DURABLE_MARK).exists()
 
 
+def test_one_of_kafkas_whose_meta_properties_a_template_wrote_is_told_the_way_back(
+    tmp_path: Path, kernels: Kernels
+) -> None:
+    root = Path(shutil.copytree(GOLDEN / "c1", tmp_path / "c1"))
+    take_from_kafka(str(root), kernels)
+    meta = root / META_PROPERTIES
+    kafkas = meta.read_bytes()
+    meta.write_bytes(b"".join(line for line in kafkas.splitlines(keepends=True) if not line.startswith(b"#")))
+    with pytest.raises(DirectoryError, match=f"{OWN_PROPERTIES} is missing") as refused:
+        opened(root, kernels)
+    assert "put back the meta.properties that it wrote, which begins with a '#' line" in refused.value.hint
+    meta.write_bytes(kafkas)
+    assert opened(root, kernels).format_version == 0
+
+
 def test_kafkas_meta_properties_are_known_by_their_first_line(tmp_path: Path, kernels: Kernels) -> None:
     """Java's `Properties.store` begins with a comment, whatever it is asked for; our `format` writes none."""
     formatted(tmp_path, kernels)

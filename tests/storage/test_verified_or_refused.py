@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import CorruptionError, FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.node.io.directory import OpenDirectory
+from fastquorum.node.io.directory import OpenDirectory, needs_format
 from fastquorum.node.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.format import FormatOptions, format_directory
@@ -145,13 +145,56 @@ def test_a_snapshot_of_another_replica_behind_the_log_is_not_sound(tmp_path: Pat
     assert not is_sound(root, kernels)
 
 
-def test_a_damaged_bootstrap_checkpoint_is_not_sound(tmp_path: Path, kernels: Kernels) -> None:
-    root = made(tmp_path / "n1", kernels, [], LogKind.METADATA)
-    path = root / BOOTSTRAP_CHECKPOINT
+def flipped(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+@pytest.mark.parametrize("how", [flipped, emptied, zeroed, halved])
+def test_a_damaged_bootstrap_checkpoint_is_not_sound(
+    tmp_path: Path, kernels: Kernels, how: Callable[[Path], None]
+) -> None:
+    root = made(tmp_path / "n1", kernels, [], LogKind.METADATA)
+    how(root / BOOTSTRAP_CHECKPOINT)
     assert is_refused(root, kernels)
     assert not is_sound(root, kernels)
+
+
+@pytest.mark.parametrize(("values", "kind"), [([b"x"], LogKind.METADATA), ([], LogKind.USER)])
+@pytest.mark.parametrize("how", [flipped, emptied])
+def test_nobody_needs_a_bootstrap_checkpoint_of_a_log_that_has_begun_or_is_of_users(
+    tmp_path: Path, kernels: Kernels, values: list[bytes], kind: LogKind, how: Callable[[Path], None]
+) -> None:
+    root = made(tmp_path / "n1", kernels, values, kind)
+    how(root / BOOTSTRAP_CHECKPOINT)
+    assert not is_refused(root, kernels)
+    (finding,) = open_offline(str(root), kernels).verify_directory().findings
+    assert (finding.severity, finding.path) == (Severity.NOTE, str(root / BOOTSTRAP_CHECKPOINT))
+    assert finding.text.startswith("damaged, and no longer needed: ")
+
+
+def test_one_that_cannot_be_begun_may_be_opened_again_in_the_same_process(tmp_path: Path, kernels: Kernels) -> None:
+    root = made(tmp_path / "n1", kernels, [], LogKind.METADATA)
+    whole = (root / BOOTSTRAP_CHECKPOINT).read_bytes()
+    emptied(root / BOOTSTRAP_CHECKPOINT)
+    for _ in range(2):
+        with pytest.raises(CorruptionError, match=r"bootstrap\.checkpoint: corrupt: checkpoint_header"):
+            OpenDirectory(str(root), kernels, QuorumConfig(), NodeSettings(), lambda *_: None)
+    (root / BOOTSTRAP_CHECKPOINT).write_bytes(whole)
+    OpenDirectory(str(root), kernels, QuorumConfig(), NodeSettings(), lambda *_: None).close(None)
+
+
+def test_records_of_ours_without_what_says_whose_they_are_are_told_in_the_words_of_run(
+    tmp_path: Path, kernels: Kernels
+) -> None:
+    root = made(tmp_path / "n1", kernels, [b"x"])
+    for name in (META_PROPERTIES, QUORUM_STATE):
+        (root / name).unlink()
+    with pytest.raises(FastQuorumError) as refused:
+        needs_format(str(root), kernels)
+    (finding,) = open_offline(str(root), kernels).verify_directory().findings
+    assert (finding.severity, finding.path) == (Severity.CORRUPT, str(root / META_PROPERTIES))
+    assert str(refused.value).replace("; put", ": put").endswith(finding.text)
 
 
 def test_that_the_segments_of_a_log_that_was_in_use_are_gone_is_told_in_the_words_of_run(

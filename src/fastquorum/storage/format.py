@@ -5,14 +5,15 @@ we need.
 formatted again. Source: KIP-853 (initial controllers); Kafka `Formatter`.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.addresses import AddressError, check_reachable, place
-from fastquorum.errors import DirectoryError, UsageError, VoterCountError
+from fastquorum.errors import CorruptionError, DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
-from fastquorum.storage.epochs import write_epochs
+from fastquorum.storage.epochs import format_epochs, write_epochs
 from fastquorum.storage.identity import (
     FORMAT_VERSION,
     KEY_COUNT,
@@ -23,10 +24,11 @@ from fastquorum.storage.identity import (
     is_formatted,
     read_identity,
 )
-from fastquorum.storage.mark import LogPosition, write_mark
+from fastquorum.storage.mark import LogPosition, Mark, read_mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import format_properties
 from fastquorum.storage.segment import create_segment
+from fastquorum.storage.startup import first_values
 from fastquorum.storage.voter_sets import voter_fault
 from fastquorum.types import (
     LISTENER_NAME,
@@ -54,6 +56,8 @@ DEFAULT_FEATURES: Final = (
 """The other features, at the levels that go with it by default. Source: Kafka 4.3 `Feature`, `BootstrapMetadata`."""
 USER_TOPIC_NAME: Final = "quorum"
 _TOPIC_NAME_MAX: Final = 249
+_BEGIN: Final = LogPosition(0, 0, 0)
+"""Of a log in which nothing was written yet."""
 
 
 class FormatOptions(NamedTuple):
@@ -98,7 +102,7 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
             wanted = wanted._replace(directory_id=found.directory_id)  # nobody asked for a particular one
         _refuse_other(disk, wanted._replace(is_port_drawn=found.is_port_drawn), found)
         return found
-    check_without_log(disk)
+    check_without_log(disk, kernels)
     disk.make_directory(names.LOG_DIRECTORY)
     times = CheckpointTimes.at(now_ms)
     disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options))
@@ -119,7 +123,7 @@ def create_log(disk: Disk, kernels: Kernels, *, directory: str = names.LOG_DIREC
     if not disk.exists(names.join(directory, names.segment_name(0))):
         create_segment(disk, kernels, directory, 0, 0).file.close()
     write_epochs(disk, directory, [])
-    write_mark(disk, kernels, directory, LogPosition(0, 0, 0), [])
+    write_mark(disk, kernels, directory, _BEGIN, [])
     disk.replace_file(names.join(directory, names.PARTITION_METADATA), partition_metadata())
 
 
@@ -141,12 +145,18 @@ def meta_properties(identity: Identity) -> bytes:
 
 def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, options: FormatOptions) -> bytes:
     """What a first leader appends to an empty metadata log; nothing for a user log, which no controller reads."""
-    values = []
+    values: tuple[bytes, ...] = ()
     if options.log_kind is LogKind.METADATA and options.has_bootstrap:
-        features = DEFAULT_FEATURES if options.is_controller else ()
-        for name, level in (("metadata.version", METADATA_VERSION), *features):
-            values.append(encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0))
+        values = _first_values(DEFAULT_FEATURES if options.is_controller else ())
     return encode_checkpoint(kernels, times, values=values)
+
+
+def _first_values(features: Sequence[tuple[str, int]]) -> tuple[bytes, ...]:
+    """The records of the levels of metadata.version and of these features."""
+    levels = (("metadata.version", METADATA_VERSION), *features)
+    return tuple(
+        encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels
+    )
 
 
 def _own_properties(identity: Identity) -> bytes:
@@ -275,18 +285,55 @@ def _shown(value: object) -> str:
     return format_voters(value) if isinstance(value, VoterSet) else str(value)
 
 
-def check_without_log(disk: Disk) -> None:
-    """Raise DirectoryError for records, or a vote, without meta.properties: somebody's directory that lost a file, not
-    one to write over."""
-    found = ["a quorum state" for name in (names.QUORUM_STATE, names.KAFKA_STATE) if disk.exists(name)]
-    for name in disk.list(names.LOG_DIRECTORY):
-        is_log = names.parse_segment(name) is not None
-        if is_log and (name != names.segment_name(0) or _size(disk, names.join(names.LOG_DIRECTORY, name))):
-            found.append(f"a log ({name})")
-    if found:
+def check_without_log(disk: Disk, kernels: Kernels) -> None:
+    """Raise DirectoryError for anything that a format does not leave, without meta.properties: somebody's directory
+    that lost a file, not one to write over."""
+    for what in _traces(disk, kernels):
         raise DirectoryError(
-            f"it holds {found[0]}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
+            f"it holds {what}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
         )
+    if _is_foreign_bootstrap(disk, kernels):
+        raise DirectoryError(
+            f"it holds a {names.BOOTSTRAP_CHECKPOINT} that `fastquorum format` has not made",
+            "choose an empty directory, or move that file away",
+            disk.root,
+        )
+
+
+def _traces(disk: Disk, kernels: Kernels) -> Iterator[str]:
+    """What votes or records have left, in words."""
+    for state in (names.QUORUM_STATE, names.KAFKA_STATE):
+        if disk.exists(state) or disk.exists(state + names.RETIRED_SUFFIX):
+            yield "a quorum state"
+    listing = disk.list(names.LOG_DIRECTORY)
+    for name in listing:
+        path = names.join(names.LOG_DIRECTORY, name)
+        if names.parse_segment(name) is not None and (name != names.segment_name(0) or _size(disk, path)):
+            yield f"a log ({name})"
+        elif names.parse_checkpoint(name) is not None and path != names.ZERO_CHECKPOINT:
+            yield f"a snapshot ({name})"
+        elif name == names.EPOCH_CHECKPOINT and disk.read_file(path) != format_epochs([]):
+            yield f"epochs of a log ({name})"
+        elif name == names.DURABLE_MARK and _says_more(read_mark(disk, kernels, names.LOG_DIRECTORY)):
+            yield f"the mark of a log that had records ({name})"
+    yield from (f"an index of a log ({name})" for name in listing if names.parse_index(name) is not None)
+
+
+def _says_more(mark: Mark | None) -> bool:
+    """Is it not the mark of an empty log, which is never written in part?"""
+    return mark is None or (mark.at, mark.start_offset) != (_BEGIN, 0)
+
+
+def _is_foreign_bootstrap(disk: Disk, kernels: Kernels) -> bool:
+    """Is there one that no interrupted format leaves? That makes the log's directory before, and writes no other
+    records than these, whatever it was asked for."""
+    if not disk.exists(names.BOOTSTRAP_CHECKPOINT):
+        return False
+    try:
+        found = first_values(disk, kernels)
+    except CorruptionError:
+        return True
+    return not disk.exists(names.LOG_DIRECTORY) or found not in ((), _first_values(()), _first_values(DEFAULT_FEATURES))
 
 
 def _size(disk: Disk, name: str) -> int:

@@ -57,6 +57,12 @@ _WAYS_BACK: Final = {
     "line that this one was formatted with",
 }
 """What to do about one that is lost. Never to format anew: votes and records are there still."""
+_IF_KAFKAS: Final = (
+    f"; if Apache Kafka's format made this directory, put back the {META_PROPERTIES} that it wrote, which begins with "
+    "a '#' line"
+)
+"""Behind the way back of our properties, which a directory of Kafka's does without: a template may have written over
+what tells it from one of ours."""
 
 
 class LogKind(StrEnum):
@@ -146,7 +152,7 @@ def _read_own(disk: Disk) -> dict[str, str]:
             raise _unusable(disk, OWN_PROPERTIES, "is cut short")
         return own
     if was_run_by_us(disk.exists) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
-        raise _unusable(disk, OWN_PROPERTIES, "is missing")
+        raise _unusable(disk, OWN_PROPERTIES, "is missing", _IF_KAFKAS)
     return {}
 
 
@@ -209,8 +215,8 @@ def _named(disk: Disk, name: str) -> Iterator[None]:
         raise _unusable(disk, name, f"cannot be used: {what}") from error
 
 
-def _unusable(disk: Disk, name: str, how: str) -> DirectoryError:
-    return DirectoryError(f"{name} {how}", _WAYS_BACK[name], disk.root)
+def _unusable(disk: Disk, name: str, how: str, more: str = "") -> DirectoryError:
+    return DirectoryError(f"{name} {how}", _WAYS_BACK[name] + more, disk.root)
 
 
 def format_voters(voters: VoterSet) -> str:

@@ -14,15 +14,29 @@ from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.log import Log
-from fastquorum.storage.names import QUORUM_STATE
+from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
+from fastquorum.storage.recovery import inspect
 from fastquorum.storage.startup import check_owner, check_state, first_voters
 from fastquorum.types import NodeId, VoterSet
 
 
 def _as_it_is(disk: Disk) -> Disk:
     return disk
+
+
+def _check_state_file(disk: Disk, kernels: Kernels, path: str) -> None:
+    """Is the quorum state damaged, or missing beside records? That is seen before the log is changed. CorruptionError,
+    DirectoryError, StorageFailed."""
+    if disk.exists(QUORUM_STATE):
+        check_pages(disk.read_file(QUORUM_STATE), path)
+        return
+    found = inspect(disk, kernels, LOG_DIRECTORY)
+    found.close()
+    end_offset = found.end_offset if found.begins_at is None else found.begins_at.offset
+    check_state(None, end_offset=end_offset, last_epoch=found.last_epoch, path=path)
 
 
 def _accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
@@ -87,13 +101,11 @@ class DataDirectory:
             check_owner(disk)
             first = first_voters(disk, kernels, identity)
             accept(identity, *first)
-            log = Log.open(wrap(disk), kernels, config, flush_port)
             state_path = f"{disk.root}/{QUORUM_STATE}"
-            ends = (log.end_offset, log.last_epoch)
-            if not disk.exists(QUORUM_STATE):
-                check_state(None, end_offset=ends[0], last_epoch=ends[1], path=state_path)
+            _check_state_file(disk, kernels, state_path)
+            log = Log.open(wrap(disk), kernels, config, flush_port)
             states = LmdbStateStore(disk.root, identity.owner, kernels)
-            election = check_state(states.load(), end_offset=ends[0], last_epoch=ends[1], path=state_path)
+            election = check_state(states.load(), end_offset=log.end_offset, last_epoch=log.last_epoch, path=state_path)
         except BaseException as error:
             is_refused = isinstance(error, StorageFailed) and error.is_refusal
             if isinstance(error, FatalError) and not is_refused:

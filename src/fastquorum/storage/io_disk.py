@@ -76,6 +76,9 @@ class RealDisk:
         with refusals_named() if self._is_read_only else nullcontext():
             if mode == "create":
                 return self._kernels.SegmentFile(path, mode)
+            if os.path.isdir(path):  # which opens for reading, and fails when it is read
+                detail = os.strerror(errno.EISDIR)
+                raise StorageFailed(detail=detail, operation="open", path=path, errno_code=errno.EISDIR)
             return self._reserve.run(lambda: self._kernels.SegmentFile(path, mode))
 
     def exists(self, name: str) -> bool:

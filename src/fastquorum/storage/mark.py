@@ -3,7 +3,8 @@
 It is what tells a torn tail from corruption at recovery: a sync had succeeded for every byte below the mark, so a bad
 batch there is a disk that lost what it had promised, while one at or above it is a write that a crash interrupted. It
 is a lower bound, renewed off the commit path; a mark that is missing or damaged costs certainty (recovery then is
-more careful), never data.
+more careful), never data. A log that holds nothing is another matter: without its mark nobody can tell whether it
+held something once.
 
 It also carries a checksum of the epochs below it: a batch's leader epoch is not under the batch's own CRC. And it
 says how much this replica knew to be committed: a node that starts again must not let a leader cut that away, whoever
@@ -11,12 +12,12 @@ has lost a disk meanwhile.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.names import DURABLE_MARK, join
+from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, OWN_PROPERTIES, QUORUM_STATE, join
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset
 
@@ -103,6 +104,12 @@ def read_mark(disk: Disk, kernels: Kernels, directory: str) -> Mark | None:
     """The mark of a log directory; None if it is missing or damaged."""
     name = join(directory, DURABLE_MARK)
     return decode_mark(kernels, disk.read_file(name), f"{disk.root}/{name}") if disk.exists(name) else None
+
+
+def was_marked(exists: Callable[[str], bool]) -> bool:
+    """Did the log have a mark once? It is whole before our properties are written, and before the first vote is; only a
+    handover to Apache Kafka takes it away. `exists`: of the data directory's files."""
+    return not exists(KAFKA_STATE) and any(exists(name) for name in (OWN_PROPERTIES, QUORUM_STATE))
 
 
 def write_mark(

@@ -5,6 +5,7 @@ end for the moment. Only `trim_log` writes.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError
@@ -124,9 +125,19 @@ class OfflineLog:
     def verify_directory(self) -> Verification:
         """The same, and of what else the data directory has whether a node would start with it."""
         seen = self.verify()
-        seen.findings += check_data_directory(self._disk, self._kernels, self._directory)
+        has_first_records = partial(self._has_first_records, seen.start_offset)
+        seen.findings += check_data_directory(self._disk, self._kernels, self._directory, has_first_records)
         seen.findings += check_quorum_state(self._disk, self._kernels, self._directory, seen)
         return seen
+
+    def _has_first_records(self, start_offset: Offset) -> bool:
+        """Will no leader look for those of `bootstrap.checkpoint` any more, as the log has some, or never has any?"""
+        if start_offset > 0 or self.holds_user_records:
+            return True
+        try:
+            return any(not batch.info.is_control for batch in self.batches())
+        except CorruptionError:
+            return False
 
     def torn_tail(self) -> TornTail | None:
         """As recovery judges every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""

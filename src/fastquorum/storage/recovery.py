@@ -10,7 +10,8 @@ write, truncated whatever follows.
 
 Without a mark (Apache Kafka made the directory, or the file was lost or damaged) nothing is known to be synced and
 nothing to be unsynced. A bad batch is taken for a torn tail only if no good batch lies anywhere behind it, else for
-corruption.
+corruption. A log of ours without a batch and without its mark is refused: it had one, and nothing else says how many
+records are lost.
 
 What is kept above the mark is written again and synced before it counts as flushed: after a failed sync the page
 cache may show bytes that the disk does not have.
@@ -32,7 +33,7 @@ from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, S
 from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs, write_epochs
-from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, write_mark
+from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, was_marked, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
 from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
@@ -123,6 +124,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             "the log directory is missing", f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}", where
         )
     listing = disk.list(directory)
+    _check_replaceable(disk, directory, listing)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
     mark = read_mark(disk, kernels, directory)
     left = [base for base in bases if mark is not None and base < mark.start_offset]
@@ -148,6 +150,8 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             if fault is not None:
                 _cut(disk, kernels, directory, inspection, fault, later)
                 break
+        is_empty = inspection.end_offset == (bases[0] if bases else 0)
+        check_mark(where, mark, was_marked=was_marked(disk.exists), is_empty=is_empty)
         _compare_with_snapshot(where, inspection)
     except BaseException:
         inspection.close()
@@ -173,6 +177,24 @@ def check_bounds(
             f"put them back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
             where,
         )
+
+
+def check_mark(where: str, mark: Mark | None, *, was_marked: bool, is_empty: bool) -> None:
+    """DirectoryError for a log without a batch (`is_empty`) that had a mark (`was_marked`) and has no good one now."""
+    if mark is None and was_marked and is_empty:
+        raise DirectoryError(
+            "the log holds no record, and the durable mark, which says how many it had, is missing or damaged",
+            f"put both back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
+            f"{where}/{names.DURABLE_MARK}",
+        )
+
+
+def _check_replaceable(disk: Disk, directory: str, listing: Collection[str]) -> None:
+    """What is rebuilt from the log without being read is a file that may be read: something else in its place stops
+    recovery before it has changed anything, not in the middle. StorageFailed, DirectoryError."""
+    for name in listing:
+        if name == names.EPOCH_CHECKPOINT or names.parse_index(name) is not None:
+            disk.read_file(names.join(directory, name))
 
 
 def _covering_snapshot(where: str, snapshots: FoundSnapshots, start_offset: Offset) -> OffsetAndEpoch:

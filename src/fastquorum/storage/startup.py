@@ -7,9 +7,17 @@ without them.
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.checkpoint import read_checkpoint
+from fastquorum.storage.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.identity import Identity
-from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, ZERO_CHECKPOINT, join, segment_name
+from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
+    KAFKA_STATE,
+    LOG_DIRECTORY,
+    QUORUM_STATE,
+    ZERO_CHECKPOINT,
+    join,
+    segment_name,
+)
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.snapshots import find_snapshots
@@ -29,6 +37,15 @@ def first_voters(disk: Disk, kernels: Kernels, identity: Identity) -> tuple[Vote
     if state is not None and state.voters is not None:
         return state.voters, state.kraft_version
     return identity.voters, 0
+
+
+def first_values(disk: Disk, kernels: Kernels) -> tuple[bytes, ...]:
+    """The records in `bootstrap.checkpoint`; none if there is no such file. CorruptionError if a byte of it is damaged,
+    StorageFailed or DirectoryError if it cannot be read."""
+    if not disk.exists(BOOTSTRAP_CHECKPOINT):
+        return ()
+    read_checkpoint(disk, kernels, BOOTSTRAP_CHECKPOINT)
+    return data_values(disk, kernels, BOOTSTRAP_CHECKPOINT)
 
 
 def check_owner(disk: Disk) -> None:

@@ -13,9 +13,9 @@ from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.index import decode_index
-from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark
+from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.recovery import check_bounds, knows_more
+from fastquorum.storage.recovery import check_bounds, check_mark, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.snapshots import FoundSnapshots
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
@@ -130,6 +130,8 @@ class _Verifier:
         self.positions: dict[Offset, int] = {}
         """Where each segment's good prefix ends."""
         self.good_snapshots = FoundSnapshots()
+        self.is_mark_readable = True
+        """It is not of a newer version, and may be read; it may be damaged, or missing."""
 
     def run(self) -> Verification:
         listing = self.disk.list(self.directory)
@@ -201,9 +203,7 @@ class _Verifier:
             self.result.mark = read_mark(self.disk, self.kernels, self.directory)
         except DirectoryError as error:
             self._find(Severity.CORRUPT, names.DURABLE_MARK, str(error))
-            return
-        if self.result.mark is None and self.disk.exists(names.join(self.directory, names.DURABLE_MARK)):
-            self._find(Severity.NOTE, names.DURABLE_MARK, "damaged: it is ignored, and renewed at the next start")
+            self.is_mark_readable = False
 
     def _check_segments(self, bases: list[Offset]) -> None:
         result = self.result
@@ -271,15 +271,28 @@ class _Verifier:
 
     def _check_bounds(self, listing: list[str], bases: list[Offset]) -> None:
         """As recovery does it: a log that was in use does not go by itself."""
-        has_voted = self.disk.exists(names.QUORUM_STATE)
+        result, had_mark = self.result, was_marked(self.disk.exists)
+        has_voted, is_empty = self.disk.exists(names.QUORUM_STATE), result.end_offset == result.start_offset
         try:
-            check_bounds(self.path, listing, bases, self.result.mark, has_voted=has_voted)
+            check_bounds(self.path, listing, bases, result.mark, has_voted=has_voted)
+            if self.is_mark_readable:
+                check_mark(self.path, result.mark, was_marked=had_mark, is_empty=is_empty)
+                self._note_mark(listing, had_mark=had_mark)
         except DirectoryError as error:
             self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, f"{error.detail}: {error.hint}"))
         except CorruptionError as error:
             if not any(each.path == error.path for each in self.result.findings):
                 text = "it is missing, and the durable mark says that the log begins there"
                 self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, error.offset, text))
+
+    def _note_mark(self, listing: list[str], *, had_mark: bool) -> None:
+        """A log with records does without."""
+        if self.result.mark is not None:
+            return
+        if names.DURABLE_MARK in listing:
+            self._find(Severity.NOTE, names.DURABLE_MARK, "damaged: it is ignored, and renewed at the next start")
+        elif had_mark:
+            self._find(Severity.NOTE, names.DURABLE_MARK, "missing; it is renewed at the next start")
 
     def _check_epochs(self, listing: list[str]) -> None:
         name = names.EPOCH_CHECKPOINT
@@ -290,6 +303,9 @@ class _Verifier:
             entries = parse_epochs(self.disk.read_file(names.join(self.directory, name)), f"{self.path}/{name}")
         except CorruptionError:
             self._find(Severity.NOTE, name, "damaged; it is rebuilt from the log")
+            return
+        except DirectoryError as error:
+            self._find(Severity.CORRUPT, name, str(error))
             return
         if entries != self.result.epochs:
             self._find(Severity.NOTE, name, f"has {entries}, the log has {self.result.epochs}; the log wins")
@@ -322,6 +338,9 @@ class _Verifier:
             entries = decode_index(self.disk.read_file(names.join(self.directory, name)), f"{self.path}/{name}")
         except CorruptionError as error:
             self._find(Severity.NOTE, name, "damaged; it is rebuilt from the log", error.position)
+            return
+        except DirectoryError as error:
+            self._find(Severity.CORRUPT, name, str(error))
             return
         file = self.disk.open(names.join(self.directory, names.segment_name(base)), "read")
         try:

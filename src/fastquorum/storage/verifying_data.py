@@ -1,32 +1,66 @@
 """What a data directory has beside its log: would a node start with it? Reading changes nothing, and needs no lock."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import read_checkpoint
+from fastquorum.storage.format import check_without_log
+from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.startup import check_owner
+from fastquorum.storage.startup import check_owner, first_values
 from fastquorum.storage.verifying import Finding, Severity
 
 
-def check_data_directory(disk: Disk, kernels: Kernels, directory: str) -> Iterator[Finding]:
-    """What is wrong with the records that a first leader begins a log with, and with whose the votes are. `directory`:
-    the log's; empty: it is looked at by itself."""
+def check_data_directory(
+    disk: Disk, kernels: Kernels, directory: str, has_first_records: Callable[[], bool]
+) -> Iterator[Finding]:
+    """What is wrong with what says whose the directory is, with its lock, with the records that a first leader begins a
+    log with, and with whose the votes are. `directory`: the log's; empty: it is looked at by itself.
+    `has_first_records`: a leader has begun it, or will begin it with others."""
     if not directory:
         return
-    if disk.exists(names.BOOTSTRAP_CHECKPOINT):
-        try:
-            read_checkpoint(disk, kernels, names.BOOTSTRAP_CHECKPOINT)
-        except (CorruptionError, DirectoryError) as error:
-            yield _finding(disk, names.BOOTSTRAP_CHECKPOINT, str(error))
+    yield from _lock_faults(disk)
+    yield from _bootstrap_faults(disk, kernels, has_first_records)
     if disk.exists(names.QUORUM_STATE):
-        try:
-            check_owner(disk)
-        except DirectoryError as error:
-            yield _finding(disk, names.QUORUM_STATE, f"{error.detail}: {error.hint}")
+        yield from _refusal(disk, names.QUORUM_STATE, lambda: check_owner(disk))
+    elif not is_formatted(disk) and disk.exists(names.OWN_PROPERTIES):
+        yield from _refusal(disk, names.META_PROPERTIES, lambda: check_without_log(disk, kernels))
 
 
-def _finding(disk: Disk, name: str, text: str) -> Finding:
-    return Finding(Severity.CORRUPT, f"{disk.root}/{name}", -1, -1, text)
+def _lock_faults(disk: Disk) -> Iterator[Finding]:
+    """What keeps a node from opening its lock's file. It is not opened here: closing it again would end the lock that
+    this process may have on it."""
+    try:
+        if disk.exists(names.join(names.LOCK, ".")):
+            yield _finding(disk, names.LOCK, "a directory lies where a file should: move it away")
+    except DirectoryError as error:
+        yield _finding(disk, names.LOCK, _text(error))
+
+
+def _bootstrap_faults(disk: Disk, kernels: Kernels, has_first_records: Callable[[], bool]) -> Iterator[Finding]:
+    """As a node reads it: once the log has begun, never again."""
+    try:
+        first_values(disk, kernels)
+    except (CorruptionError, DirectoryError) as error:
+        if has_first_records():
+            text = f"damaged, and no longer needed: the log has begun ({error})"
+            yield _finding(disk, names.BOOTSTRAP_CHECKPOINT, text, Severity.NOTE)
+        else:
+            yield _finding(disk, names.BOOTSTRAP_CHECKPOINT, str(error))
+
+
+def _refusal(disk: Disk, name: str, check: Callable[[], None]) -> Iterator[Finding]:
+    """What `run` says of it; about the file of that name."""
+    try:
+        check()
+    except DirectoryError as error:
+        yield _finding(disk, name, _text(error))
+
+
+def _text(error: DirectoryError) -> str:
+    return f"{error.detail}: {error.hint}"
+
+
+def _finding(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
+    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from fastquorum.storage.identity import LogKind, parse_voters
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES
 from fastquorum.types import Uuid
-from tests.api.nodes import QUICK
+from tests.api.nodes import QUICK, WAIT_S
 from tests.privileges import fill, mounted
 
 KERNELS = load("pure")
@@ -180,6 +181,68 @@ def test_what_somebody_else_puts_there_meanwhile_is_left(tmp_path: Path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         format_locked(str(tmp_path), KERNELS, OPTIONS)
     assert everything(tmp_path) == {"theirs": None, "theirs/x": b"precious"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("notes.tmp",), ("x.deleted",), ("meta.properties.tmp",), ("bootstrap.checkpoint.tmp",), ("a.checkpoint.part",)],
+    ids=" ".join,
+)
+def test_somebody_elses_half_made_file_is_neither_removed_nor_written_over(tmp_path: Path, names: tuple[str]) -> None:
+    """Formatting would write over what is called as its own temporary files; but those it makes in an order."""
+    for name in names:
+        (tmp_path / name).write_text("precious")
+    before = everything(tmp_path)
+    for begin in (lambda: format_locked(str(tmp_path), KERNELS, OPTIONS), lambda: sync.open(tmp_path, **QUICK)):
+        with pytest.raises(DirectoryError, match=f"is not a data directory, and not empty: it holds {names[0]}"):
+            begin()
+        assert everything(tmp_path) == before
+
+
+def test_a_format_that_was_killed_while_it_wrote_a_file_is_taken_up_again(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    format_locked(str(whole), KERNELS, OPTIONS)
+    for name, absent in (
+        ("meta.properties", ()),
+        ("fastquorum.properties", ("meta.properties",)),
+        ("bootstrap.checkpoint", ("meta.properties", "fastquorum.properties")),
+    ):
+        data = tmp_path / name
+        shutil.copytree(whole, data)
+        for each in absent:
+            (data / each).unlink()
+        (data / name).rename(data / f"{name}.tmp")
+        os.truncate(data / f"{name}.tmp", 20)
+        format_locked(str(data), KERNELS, OPTIONS)
+        assert not (data / f"{name}.tmp").exists()
+
+
+LOSSES = {
+    "the log": (),
+    "the log and the mark": ("__cluster_metadata-0/durable-mark",),
+    "all of the log but epochs": ("__cluster_metadata-0/durable-mark", "__cluster_metadata-0/partition.metadata"),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_directory_that_lost_its_log_and_whose_it_is_is_not_begun_anew(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], loss: str
+) -> None:
+    """Neither by a format nor by a program, which change nothing; nor do they take it for a new one."""
+    with sync.open(tmp_path / "n1", **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"acknowledged")
+    data = tmp_path / "n1"
+    log = [*(data / "__cluster_metadata-0").glob("*.log"), *(data / "__cluster_metadata-0").glob("*.index")]
+    for path in (*log, *(data / name for name in ("meta.properties", "quorum-state.mdb", *LOSSES[loss]))):
+        path.unlink()
+    before = {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in data.rglob("*")}
+    with pytest.raises(DirectoryError, match=r"it holds .*, but no meta\.properties; put that file back from a copy"):
+        sync.open(data, **QUICK, node_id=1)
+    for command in (["format", "--data", str(data), *WORDS], ["run", "--data", str(data)]):
+        assert main(command) == 2
+        assert "but no meta.properties; put that file back from a copy" in capfd.readouterr().err
+    assert {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in data.rglob("*")} == before
 
 
 def test_a_lock_whose_file_was_taken_away_is_none(tmp_path: Path) -> None:

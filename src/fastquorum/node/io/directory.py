@@ -5,8 +5,9 @@ A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProp
 
 import secrets
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from fastquorum.closing import end_all
@@ -20,12 +21,12 @@ from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted, read_identity
 from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk, exists
+from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.ports import Disk, StateStore
+from fastquorum.storage.startup import first_values
 from fastquorum.types import Uuid, VoterSet
 
 FINISH_WAITS: Final = 20
@@ -36,6 +37,15 @@ MADE: Final = frozenset(
 """What formatting makes, but for what it makes last, and leaves when it is interrupted: an unformatted directory may
 hold it."""
 _OURS: Final = MADE | {"lost+found"}
+_MADE_AFTER: Final = MappingProxyType(
+    {
+        names.BOOTSTRAP_CHECKPOINT: names.LOG_DIRECTORY,
+        names.OWN_PROPERTIES: names.LOG_DIRECTORY,
+        names.META_PROPERTIES: names.OWN_PROPERTIES,
+    }
+)
+"""What formatting writes under a temporary name first, and what is there by then: without that it is somebody
+else's."""
 
 
 class OpenDirectory:
@@ -88,10 +98,13 @@ class OpenDirectory:
         self.kraft_version = self._data.kraft_version
         self.first_records: tuple[bytes, ...] = ()
         """What a metadata log begins with, if it has no records yet and should have."""
-        if self.identity.log_kind is LogKind.METADATA and is_without_records(kernels, self.log):
-            disk = self._data.disk
-            if disk.exists(names.BOOTSTRAP_CHECKPOINT):
-                self.first_records = data_values(disk, kernels, names.BOOTSTRAP_CHECKPOINT)
+        try:
+            if self.identity.log_kind is LogKind.METADATA and is_without_records(kernels, self.log):
+                with refusals_named():
+                    self.first_records = first_values(self._data.disk, kernels)
+        except BaseException as error:
+            self.close(error if isinstance(error, FastQuorumError) else None)
+            raise
 
     def close(self, error: FastQuorumError | None) -> None:
         """Wait, within reason, for the sync under way; then close it all. Raises StorageFailed.
@@ -173,25 +186,34 @@ def new_directory_id() -> Uuid:
             return drawn
 
 
-def is_unformatted(disk: Disk) -> bool:
+def is_unformatted(disk: Disk, kernels: Kernels) -> bool:
     """Is there nothing yet? A directory that holds something else, or a log without the file that says whose it is, is
     refused, before anything is written into it."""
     if is_formatted(disk):
         return False
-    foreign = [name for name in disk.list() if name not in _OURS and not name.endswith(names.STALE_SUFFIXES)]
+    listing = disk.list()
+    foreign = [name for name in listing if name not in _OURS and not _is_half_made(name, listing)]
     if foreign:
         raise DirectoryError(
             f"is not a data directory, and not empty: it holds {foreign[0]}", "choose an empty directory", disk.root
         )
-    check_without_log(disk)
+    check_without_log(disk, kernels)
     return True
+
+
+def _is_half_made(name: str, listing: Collection[str]) -> bool:
+    """Has a format that was interrupted left it, while it wrote a file?"""
+    whole = name.removesuffix(names.TEMPORARY_SUFFIX)
+    return whole != name and _MADE_AFTER.get(whole) in listing
 
 
 def needs_format(path: str, kernels: Kernels) -> bool:
     """Is the directory missing or empty? Changes nothing. DirectoryError if it is foreign."""
-    return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
+    with refusals_named():
+        return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels), kernels)
 
 
 def present_identity(path: str, kernels: Kernels) -> Identity | None:
     """What the directory was formatted as; None: it is missing, or not formatted. Changes nothing. DirectoryError."""
-    return None if needs_format(path, kernels) else read_identity(RealDisk.open_directory(path, kernels))
+    with refusals_named():
+        return None if needs_format(path, kernels) else read_identity(RealDisk.open_directory(path, kernels))

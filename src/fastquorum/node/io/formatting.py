@@ -38,12 +38,12 @@ def format_locked(path: str, kernels: Kernels, options: FormatOptions) -> Identi
         with ExitStack() as resources:
             disk = RealDisk.open_directory(path, kernels, create=True)
             resources.callback(disk.keep_descriptors().close)
-            is_unformatted(disk)
+            is_unformatted(disk, kernels)
             has_lock_file = os.path.lexists(os.path.join(disk.root, LOCK))
             resources.callback(DirectoryLock.acquire(path).release)
             resources.enter_context(refusals_named())  # nothing runs on it yet
             resources.enter_context(_shortage_named(disk.root))
-            if is_unformatted(disk):
+            if is_unformatted(disk, kernels):
                 resources.enter_context(_taken_back(disk.root, has_lock_file=has_lock_file))
             return format_directory(disk, kernels, options, now_ms=wall_clock_ms())
     except BaseException:
@@ -87,7 +87,7 @@ def _may_be_made(path: str) -> bool:
 
 def _turn(name: str) -> int:
     """Return when a file of this name is removed; the sort is stable, and lists what is in a directory before it."""
-    return {META_PROPERTIES: 0, LOCK: 2}.get(name, 1)
+    return {META_PROPERTIES: 0, LOCK: 2}.get(name.removesuffix(TEMPORARY_SUFFIX), 1)
 
 
 def _below(root: str) -> Iterator[str]:
