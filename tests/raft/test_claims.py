@@ -489,6 +489,30 @@ def test_a_snapshot_of_an_unproven_leader_goes_on_where_it_is_followed_again() -
     assert node.ordered(fx.InstallSnapshot) == [fx.InstallSnapshot(OffsetAndEpoch(20, 6))]
 
 
+def test_what_came_of_a_snapshot_is_taken_in_though_its_leader_is_to_be_replaced() -> None:
+    """Its last piece may come as this voter is to stand: it stands behind that."""
+    node = _follower_of_a_stranger()
+    node.lane_hands_up(_wants_snapshot(6, STRANGER, 20, 6))
+    node.answers(STRANGER, _part(0, b"abc", 5))
+    node.receives(end_request(6, by=STRANGER, candidates=(2, 1)))
+    node.now_us += node.config.election_backoff_us_max  # no timer has had its turn yet
+    node.answers(STRANGER, _part(3, b"de", 5))
+    assert node.ordered(fx.InstallSnapshot) == [fx.InstallSnapshot(OffsetAndEpoch(20, 6))]
+    node.step(ev.SnapshotInstalled(OffsetAndEpoch(20, 6), True, voter_set(1, 2, 3, STRANGER), 1))
+    assert STRANGER in node.raft.voters.ids
+    assert node.raft.high_watermark == 20
+    assert node.raft.lane_terms() is not None or node.role == "prospective"
+
+
+def test_nothing_is_said_of_one_that_wants_to_be_replaced() -> None:
+    node = _follower_of_a_stranger()
+    node.hears_leader().elapse(1)
+    node.receives(end_request(6, by=STRANGER))
+    node.elapse(node.config.election_backoff_us_max // 1000)
+    assert node.role == "prospective"
+    assert node.ordered(fx.Notice) == []
+
+
 def _stands_beside_it(node: Replica) -> None:
     for _ in range(4):
         if node.role == "prospective":

@@ -114,17 +114,22 @@ def test_what_kafka_decided_meanwhile_comes_back(tmp_path: Path, kernels: Kernel
     assert ours(root, kernels) == later
 
 
+@pytest.mark.parametrize("is_mark_gone", [False, True])
 @pytest.mark.parametrize("back", [False, True])
 def test_an_interrupted_handover_is_refused_to_both_and_ends_when_done_again(
-    tmp_path: Path, kernels: Kernels, back: bool
+    tmp_path: Path, kernels: Kernels, back: bool, is_mark_gone: bool
 ) -> None:
     root = formatted(tmp_path, kernels)
     (root / KAFKA_STATE).write_bytes(encode_kafka_state(STATE, kraft_version=1, voters=VoterSet()))
+    if is_mark_gone:
+        (root / LOG_DIRECTORY / DURABLE_MARK).unlink()
     with pytest.raises(DirectoryError, match="a handover was interrupted"):
         opens(root, kernels)
     assert (take_from_kafka if back else hand_to_kafka)(str(root), kernels) == STATE
     assert (root / KAFKA_STATE).exists() is not back
     assert (root / QUORUM_STATE).exists() is back
+    if back:
+        opens(root, kernels)
 
 
 def test_voters_that_were_static_have_directory_ids_in_kafkas_file_once_the_log_gives_them(

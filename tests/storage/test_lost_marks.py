@@ -145,12 +145,12 @@ def test_an_empty_log_that_comes_back_from_kafka_has_none_and_starts(
 
 
 def turned_into_directory(path: Path) -> None:
-    path.unlink()
+    path.unlink(missing_ok=True)
     path.mkdir()
 
 
 def linked_to_itself(path: Path) -> None:
-    path.unlink()
+    path.unlink(missing_ok=True)
     path.symlink_to(path.name)
 
 
@@ -160,6 +160,9 @@ def linked_to_itself(path: Path) -> None:
     [
         ".lock",
         f"{LOG_DIRECTORY}/00000000000000000000.index",
+        f"{LOG_DIRECTORY}/00000000000000000000.timeindex",
+        f"{LOG_DIRECTORY}/left.tmp",
+        f"{LOG_DIRECTORY}/left.deleted",
         f"{LOG_DIRECTORY}/{segment_name(0)}",
         f"{LOG_DIRECTORY}/{DURABLE_MARK}",
         f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}",

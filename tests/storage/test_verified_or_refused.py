@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io.directory import OpenDirectory, needs_format
 from fastquorum.node.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.format import FormatOptions, format_directory
+from fastquorum.storage.format import FormatOptions, check_without_log, format_directory
 from fastquorum.storage.identity import LogKind, parse_voters
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
@@ -120,6 +120,18 @@ def test_what_a_node_does_not_start_on_is_not_sound(tmp_path: Path, kernels: Ker
             wrong.append({name: how.__name__ for name, how in changes.items()})
         shutil.rmtree(root)
     assert wrong == []
+
+
+def test_a_format_that_goes_on_meanwhile_is_no_directory_that_lost_a_file(tmp_path: Path, kernels: Kernels) -> None:
+    """Nobody locks a directory to see whether it is empty."""
+    whole = made(tmp_path / "whole", kernels, [b"x"])
+    kept = (whole / META_PROPERTIES).read_bytes()
+    (whole / META_PROPERTIES).unlink()
+    disk = RealDisk.open_directory(str(whole), kernels)
+    with pytest.raises(DirectoryError, match=r"but no meta\.properties"):
+        check_without_log(disk, kernels)
+    (whole / META_PROPERTIES).write_bytes(kept)
+    check_without_log(disk, kernels)
 
 
 def test_a_mark_of_another_log_is_not_sound(tmp_path: Path, kernels: Kernels) -> None:

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(voters can change later), without any at 0. A directory id, or a voter's id without one, stands for the "
         "votes and the records in its directory, and is used once: a voter whose directory is lost and formatted anew "
         "with the same line may vote twice, and acknowledged records may be gone; do that only while all other voters "
-        "run, and stop none of them until it has caught up.\n"
+        "run and follow one leader, and stop none of them until it has caught up.\n"
         "The cluster id is required if there is more than one voter.\n"
         "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
         "format does, and `run` then runs a controller. A file of Kafka's own (process.roles=controller) says the "

@@ -137,7 +137,8 @@ def _damaged(core: Core, epoch: Epoch, sender: NodeId) -> Notice:
         sender,
         f"node {sender} is in epoch {epoch}, says a message of it, which no elections lead to: it is not followed "
         f"there from epoch {core.epoch}; if its own election state says so, format an empty directory for it as "
-        "that one was, while all other voters run, else find out what sends in its name",
+        "that one was, and start it while all other voters run and follow one leader, else find out what sends in its "
+        "name",
     )
 
 

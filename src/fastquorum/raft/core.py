@@ -85,7 +85,7 @@ class Core:
         self.asked_stranger: tuple[ReplicaKey, Epoch] | None = None
         """Whose pre-vote, for which epoch, used up what strangers may do: its Vote needs no more of that (`claims`)."""
         self.copy: SnapshotCopy | None = None
-        """The snapshot that is being fetched from the leader."""
+        """The snapshot that is being fetched from this epoch's leader, also while this replica stands beside it."""
         self.is_link_spent = False
         """Lane and link to the leader were parted while a Fetch had no answer yet: nothing may be asked behind it (lane
         rule 7), so that the lane needs another link."""
@@ -155,6 +155,7 @@ class Core:
             )
         if election.epoch > self.election.epoch:
             self.leader_endpoints = ()
+            self.copy = None
         self._is_unsaved = self._is_unsaved or election != self.election
         self.resume(election)
 

@@ -55,8 +55,8 @@ def notice_lost_records(core: Core, peer: ReplicaKey, had: Offset, has: Offset) 
             "records_lost",
             peer.id,
             f"node {peer.id}{_place(core, peer.id)}, directory id {peer.directory_id}, had all below offset {had} on "
-            f"its disk, and has {has} now: its directory was formatted anew, restored or copied, and a directory id is "
-            "used once; its votes may be forgotten, too: let no other voter stop until it has caught up",
+            f"its disk, and has {has} now: its directory was formatted anew, restored or copied; its votes may be "
+            "forgotten, too: let no other voter stop until it has caught up",
         )
     )
 
@@ -73,9 +73,8 @@ def note_epoch(core: Core, sender: ReplicaKey, epoch: Epoch) -> None:
                 "votes_forgotten",
                 sender.id,
                 f"node {sender.id}{_place(core, sender.id)}, directory id {sender.directory_id}, was in epoch {was}, "
-                f"and is in epoch {epoch} now: its directory was formatted anew, restored or copied, and a directory "
-                "id is used once; it may have forgotten votes, and records: let no other voter stop until it has "
-                "caught up",
+                f"and is in epoch {epoch} now: its directory was formatted anew, restored or copied; it may have "
+                "forgotten votes, and records: let no other voter stop until it has caught up",
             )
         )
     if epoch <= core.epoch:  # what nobody here has heard of may be made up

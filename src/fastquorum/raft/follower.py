@@ -90,10 +90,10 @@ class Follower(Role):
             self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
             claims.was_led(core, at_us)
 
-    @property
-    def is_heard(self) -> bool:
-        """Has the leader answered, proven or not?"""
-        return self._contact_us >= 0
+    def is_heard(self, core: Core) -> bool:
+        """Does the leader go on, proven or not?"""
+        has_answered = self._contact_us >= 0 and core.now_us < self._contact_us + core.config.fetch_timeout_us
+        return has_answered and not self._has_leader_resigned
 
     @property
     def silent_at_us(self) -> Micros:
@@ -114,6 +114,8 @@ class Follower(Role):
         return (not self.has_fetched or self._gone_at_us >= 0) and is_up_to_date
 
     def _cause_to_stand(self, core: Core) -> Cause | None:
+        if core.copy is not None and core.copy.is_installing:
+            return None  # what comes of it is the next event, and for this role
         if self._has_leader_resigned:
             # It has told who should stand first; that its process ends then is no news.
             return Cause.FETCH_TIMEOUT if core.now_us >= self._fetch_deadline_us else None

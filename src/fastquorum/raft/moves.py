@@ -51,7 +51,7 @@ def _leave(core: Core, cause: Cause) -> None:
 
 def _notice_disbelief(core: Core) -> None:
     """Have it told that this voter stands beside a leader that it hears."""
-    if isinstance(core.role, Follower) and core.role.is_heard and core.is_leader_unproven:
+    if isinstance(core.role, Follower) and core.role.is_heard(core) and core.is_leader_unproven:
         claims.notice_unproven(core, "no voter that is known here says so, too", "stands for election beside it")
 
 

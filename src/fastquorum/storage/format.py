@@ -287,8 +287,10 @@ def _shown(value: object) -> str:
 
 def check_without_log(disk: Disk, kernels: Kernels) -> None:
     """Raise DirectoryError for anything that a format does not leave, without meta.properties: somebody's directory
-    that lost a file, not one to write over."""
+    that lost a file, not one to write over. One that is being formatted meanwhile, and run, is none."""
     for what in _traces(disk, kernels):
+        if is_formatted(disk):
+            return
         raise DirectoryError(
             f"it holds {what}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
         )

@@ -28,8 +28,8 @@ def _as_it_is(disk: Disk) -> Disk:
 
 
 def _check_state_file(disk: Disk, kernels: Kernels, path: str) -> None:
-    """Is the quorum state damaged, or missing beside records? That is seen before the log is changed. CorruptionError,
-    DirectoryError, StorageFailed."""
+    """Is the quorum state damaged, or missing beside records? That is seen before the log is changed, and again when
+    the state is opened. CorruptionError, DirectoryError, StorageFailed."""
     if disk.exists(QUORUM_STATE):
         check_pages(disk.read_file(QUORUM_STATE), path)
         return

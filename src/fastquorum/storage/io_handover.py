@@ -63,6 +63,7 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
         if disk.exists(QUORUM_STATE):
             if _load(disk, kernels, identity) != state:
                 raise _contradiction(disk, state)
+            _check_closed(disk, kernels, lambda: state, KAFKA_STATE)  # which renews the mark
         else:
             _remove_mark(disk)  # of an earlier time: Kafka has written since
             _check_closed(disk, kernels, lambda: state, KAFKA_STATE)

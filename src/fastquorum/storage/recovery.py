@@ -124,7 +124,8 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             "the log directory is missing", f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}", where
         )
     listing = disk.list(directory)
-    _check_replaceable(disk, directory, listing)
+    for name in listing:
+        check_replaceable(disk, directory, name)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
     mark = read_mark(disk, kernels, directory)
     left = [base for base in bases if mark is not None and base < mark.start_offset]
@@ -189,12 +190,13 @@ def check_mark(where: str, mark: Mark | None, *, was_marked: bool, is_empty: boo
         )
 
 
-def _check_replaceable(disk: Disk, directory: str, listing: Collection[str]) -> None:
-    """What is rebuilt from the log without being read is a file that may be read: something else in its place stops
-    recovery before it has changed anything, not in the middle. StorageFailed, DirectoryError."""
-    for name in listing:
-        if name == names.EPOCH_CHECKPOINT or names.parse_index(name) is not None:
-            disk.read_file(names.join(directory, name))
+def check_replaceable(disk: Disk, directory: str, name: str) -> None:
+    """What is rebuilt from the log, or removed, without being read is a file: something else in its place stops
+    recovery before it has changed anything, not in the middle. Of other names nothing is asked. StorageFailed,
+    DirectoryError."""
+    is_rebuilt = name == names.EPOCH_CHECKPOINT or names.parse_index(name) is not None
+    if is_rebuilt or name.endswith(names.STALE_SUFFIXES):
+        disk.open(names.join(directory, name), "read").close()
 
 
 def _covering_snapshot(where: str, snapshots: FoundSnapshots, start_offset: Offset) -> OffsetAndEpoch:

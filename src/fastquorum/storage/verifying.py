@@ -3,11 +3,12 @@
 Damage is a finding, never an error. Reading changes nothing and needs no lock.
 """
 
+import errno
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
@@ -15,7 +16,7 @@ from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.recovery import check_bounds, check_mark, knows_more
+from fastquorum.storage.recovery import check_bounds, check_mark, check_replaceable, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.snapshots import FoundSnapshots
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
@@ -167,6 +168,15 @@ class _Verifier:
     def _check_files(self, listing: list[str]) -> None:
         """All but the segments."""
         for name in listing:
+            try:
+                check_replaceable(self.disk, self.directory, name)
+            except DirectoryError as error:
+                self._find(Severity.CORRUPT, name, str(error))
+                continue
+            except StorageFailed as error:
+                if error.errno_code != errno.ENOENT:
+                    raise
+                continue  # its node has done with it meanwhile
             if name.endswith(names.STALE_SUFFIXES):
                 self._find(Severity.NOTE, name, "left over from an interrupted write; the next start removes it")
             elif (snapshot := names.parse_checkpoint(name)) is not None:
@@ -304,9 +314,8 @@ class _Verifier:
         except CorruptionError:
             self._find(Severity.NOTE, name, "damaged; it is rebuilt from the log")
             return
-        except DirectoryError as error:
-            self._find(Severity.CORRUPT, name, str(error))
-            return
+        except DirectoryError:
+            return  # `_check_files` says what it is
         if entries != self.result.epochs:
             self._find(Severity.NOTE, name, f"has {entries}, the log has {self.result.epochs}; the log wins")
 
@@ -338,9 +347,6 @@ class _Verifier:
             entries = decode_index(self.disk.read_file(names.join(self.directory, name)), f"{self.path}/{name}")
         except CorruptionError as error:
             self._find(Severity.NOTE, name, "damaged; it is rebuilt from the log", error.position)
-            return
-        except DirectoryError as error:
-            self._find(Severity.CORRUPT, name, str(error))
             return
         file = self.disk.open(names.join(self.directory, names.segment_name(base)), "read")
         try:

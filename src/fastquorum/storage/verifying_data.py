@@ -10,6 +10,7 @@ from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_owner, first_values
 from fastquorum.storage.verifying import Finding, Severity
+from fastquorum.storage.verifying_state import error_text, finding_of
 
 
 def check_data_directory(
@@ -33,9 +34,9 @@ def _lock_faults(disk: Disk) -> Iterator[Finding]:
     this process may have on it."""
     try:
         if disk.exists(names.join(names.LOCK, ".")):
-            yield _finding(disk, names.LOCK, "a directory lies where a file should: move it away")
+            yield finding_of(disk, names.LOCK, "a directory lies where a file should: move it away")
     except DirectoryError as error:
-        yield _finding(disk, names.LOCK, _text(error))
+        yield finding_of(disk, names.LOCK, error_text(error))
 
 
 def _bootstrap_faults(disk: Disk, kernels: Kernels, has_first_records: Callable[[], bool]) -> Iterator[Finding]:
@@ -45,9 +46,9 @@ def _bootstrap_faults(disk: Disk, kernels: Kernels, has_first_records: Callable[
     except (CorruptionError, DirectoryError) as error:
         if has_first_records():
             text = f"damaged, and no longer needed: the log has begun ({error})"
-            yield _finding(disk, names.BOOTSTRAP_CHECKPOINT, text, Severity.NOTE)
+            yield finding_of(disk, names.BOOTSTRAP_CHECKPOINT, text, Severity.NOTE)
         else:
-            yield _finding(disk, names.BOOTSTRAP_CHECKPOINT, str(error))
+            yield finding_of(disk, names.BOOTSTRAP_CHECKPOINT, str(error))
 
 
 def _refusal(disk: Disk, name: str, check: Callable[[], None]) -> Iterator[Finding]:
@@ -55,12 +56,4 @@ def _refusal(disk: Disk, name: str, check: Callable[[], None]) -> Iterator[Findi
     try:
         check()
     except DirectoryError as error:
-        yield _finding(disk, name, _text(error))
-
-
-def _text(error: DirectoryError) -> str:
-    return f"{error.detail}: {error.hint}"
-
-
-def _finding(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
-    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
+        yield finding_of(disk, name, error_text(error))

@@ -38,7 +38,7 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
         try:
             owner = read_identity(disk).owner
         except DirectoryError as error:
-            findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, _text(error)))
+            findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error)))
     return findings + [each for name in here for each in _checked(disk, kernels, name, owner, seen)]
 
 
@@ -60,13 +60,13 @@ def _checked(
         state = _read(disk, kernels, name, owner) if is_there else None
         check_state(state, end_offset=seen.end_offset, last_epoch=seen.last_epoch, path=name)
     except DirectoryError as error:
-        yield _finding(disk, name, _text(error))
+        yield finding_of(disk, name, error_text(error))
     except CorruptionError as error:
         if error.reason == "stale_state":
             why = f"older than the log, which has records of epoch {seen.last_epoch}: one of them was put back"
         else:
             why = f"damaged ({error.reason}): nobody can tell how this replica voted"
-        yield _finding(disk, name, f"{why}: {_BACK}")
+        yield finding_of(disk, name, f"{why}: {_BACK}")
 
 
 def _read(disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None) -> ElectionState | None:
@@ -89,9 +89,11 @@ def _decoded(kernels: Kernels, name: str, data: bytes, owner: StateOwner | None)
     return None if value is None else decode_state(kernels, owner, value, name)
 
 
-def _text(error: DirectoryError) -> str:
+def error_text(error: DirectoryError) -> str:
+    """What is wrong, and what to do."""
     return f"{error.detail}: {error.hint}" if error.hint else error.detail
 
 
-def _finding(disk: Disk, name: str, text: str) -> Finding:
-    return Finding(Severity.CORRUPT, f"{disk.root}/{name}", -1, -1, text)
+def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
+    """Of a file of the data directory, about no place in it."""
+    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
