@@ -29,6 +29,7 @@ LEFT_OUT = "not long"
 """Of the whole suite: a path that is named runs all that is there."""
 _SPARK = "tests/spark/test_"
 """Files whose tests share a session, but for few that have none or one of their own."""
+_MUTANTS = "tests/sim/test_mutants.py"
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "spark" / "conf"))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -72,7 +73,9 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """What shares a Spark runs in one process: starting and warming another takes as long as many of its tests."""
+    """What shares a Spark runs in one process: starting and warming another takes as long as many of its tests. What
+    computes for long, and shares nothing, is dealt out test by test: else one process computes when the others have
+    ended."""
     if config.option.dist != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -80,6 +83,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
+            if file == _MUTANTS:
+                return nodeid
             return _SPARK if file.startswith(_SPARK) else file
 
     return ByFile(config, log)

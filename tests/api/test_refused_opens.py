@@ -179,7 +179,7 @@ def test_a_quorum_of_one_is_sent_to_no_others_for_what_it_has_lost(tmp_path: Pat
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     before = contents(tmp_path)
     with pytest.raises(
-        DirectoryError, match="where there are other voters, and while all of them run, format an empty"
+        DirectoryError, match="where there are other voters, format an empty directory as this one was"
     ) as refused:
         sync.open(tmp_path, **QUICK)
     assert refused.value.hint.endswith(words)

@@ -262,17 +262,12 @@ def bootstrap_of(kernels: Kernels, feature: str) -> bytes:
     return encode_checkpoint(kernels, CheckpointTimes.at(1), values=[value])
 
 
-@pytest.mark.parametrize("feature", ["kraft.version", "", "ours"])
+@pytest.mark.parametrize("feature", ["kraft.version", ""])
 def test_a_bootstrap_checkpoint_of_somebody_else_is_not_written_over(kernels: Kernels, feature: str) -> None:
-    """Ours is not there before the log's directory is."""
     disk = FakeDisk()
     wanted = options(log_kind=LogKind.METADATA, is_controller=True)
-    ours = bootstrap_checkpoint(kernels, CheckpointTimes.at(1), wanted)
-    disk.write_file(
-        BOOTSTRAP_CHECKPOINT, ours if feature == "ours" else bootstrap_of(kernels, feature)[: 200 if feature else 90]
-    )
-    if feature != "ours":
-        disk.make_directory(LOG_DIRECTORY)
+    disk.write_file(BOOTSTRAP_CHECKPOINT, bootstrap_of(kernels, feature)[: 200 if feature else 90])
+    disk.make_directory(LOG_DIRECTORY)
     before = disk.contents()
     with pytest.raises(DirectoryError, match=r"bootstrap\.checkpoint that `fastquorum format` has not made"):
         format_directory(disk, kernels, wanted, now_ms=6)

@@ -1,6 +1,8 @@
 """A log that holds nothing, whose mark is lost: it is not taken for a new one by who runs, verifies or audits it."""
 
+import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +12,17 @@ import pytest
 import fastquorum as fq
 from fastquorum.cli.main import main
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import DirectoryError
+from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
+from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.format import ORDER
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
 from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
     EPOCH_CHECKPOINT,
+    LOCK,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
@@ -139,6 +145,95 @@ def test_an_empty_log_that_comes_back_from_kafka_has_none_and_starts(
     assert verified(root, capsys) == (0, [])
     take_from_kafka(str(root), kernels)
     opened(root, kernels)
+
+
+@pytest.mark.parametrize(("began_at", "is_refused"), [(0, False), (24, True)])
+def test_an_epoch_that_began_behind_an_empty_log_says_that_it_held_something(
+    tmp_path: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str], began_at: int, *, is_refused: bool
+) -> None:
+    """One that began at its end may have been written down before its first record was."""
+    root = fresh(tmp_path)
+    hand_to_kafka(str(root), kernels)
+    epochs = root / LOG_DIRECTORY / EPOCH_CHECKPOINT
+    epochs.write_bytes(format_epochs([(1, began_at)]))
+    before = picture(root)
+    if not is_refused:
+        take_from_kafka(str(root), kernels)
+        opened(root, kernels)
+        return
+    text = f"has an epoch that began at offset {began_at}"
+    with pytest.raises(DirectoryError, match=text):
+        take_from_kafka(str(root), kernels)
+    code, findings = verified(root, capsys)
+    assert code == 4
+    assert any(severity == "corrupt" and text in found for severity, _, found in findings)
+    assert picture(root) == before
+
+
+def test_a_retired_state_says_that_there_was_a_vote(
+    tmp_path: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = fresh(tmp_path)
+    hand_to_kafka(str(root), kernels)
+    take_from_kafka(str(root), kernels)
+    (root / QUORUM_STATE).unlink()
+    before = picture(root)
+    text = r"the quorum state is missing, and \S+\.retired says that this replica has voted"
+    with pytest.raises(DirectoryError, match=text) as refused:
+        opened(root, kernels)
+    assert "format an empty directory as this one was" in refused.value.hint
+    code, findings = verified(root, capsys)
+    assert code == 4
+    assert any(re.match(text, found) for _, _, found in findings)
+    assert picture(root) == before
+
+
+@pytest.mark.parametrize("values", ["emptied", "cut short"])
+def test_what_a_first_leader_begins_with_is_checked_before_anything_is_changed(
+    tmp_path: Path, kernels: Kernels, values: str
+) -> None:
+    root = fresh(tmp_path)
+    bootstrap = root / BOOTSTRAP_CHECKPOINT
+    MARK_LOSSES[values](bootstrap)
+    before = picture(root)
+    with pytest.raises(CorruptionError) as refused:
+        opened(root, kernels)
+    assert Path(refused.value.path).name == BOOTSTRAP_CHECKPOINT
+    assert picture(root) == before
+
+
+def test_only_what_an_interrupted_format_leaves_is_formatted_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was made later is not there without what was made before."""
+    whole = fresh(tmp_path)
+    files = [name for name in ORDER if name not in (LOG_DIRECTORY, META_PROPERTIES)]
+    for kept in itertools.chain.from_iterable(itertools.combinations(files, count) for count in range(len(files) + 1)):
+        root = Path(shutil.copytree(whole, tmp_path / "left"))
+        for name in {*files, META_PROPERTIES, LOCK} - set(kept):
+            (root / name).unlink()
+        before = picture(root)
+        is_interrupted = list(kept) == files[: len(kept)]
+        assert main(formatting(root)) == (0 if is_interrupted else 2), kept
+        said = capsys.readouterr().err
+        assert is_interrupted or (picture(root) == before and f"without {next_of(files, kept)}" in said)
+        shutil.rmtree(root)
+
+
+def next_of(files: list[str], kept: tuple[str, ...]) -> str:
+    """The first of them that is gone."""
+    return next(each for each in files if each not in kept)
+
+
+def formatting(root: Path) -> list[str]:
+    return ["format", "--data", str(root), "--node-id", "1", "--voters", "1@127.0.0.1:19091", "--log", "metadata"]
+
+
+def fresh(tmp_path: Path) -> Path:
+    """One that was formatted, where nothing ran yet."""
+    root = tmp_path / "fresh"
+    assert main(formatting(root)) == 0
+    return root
 
 
 # --- not a file -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fastquorum.errors import CorruptionError
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
-from fastquorum.types import Epoch, Offset
+from fastquorum.types import UNKNOWN_OFFSET, Epoch, Offset
 
 
 def format_epochs(entries: Sequence[tuple[Epoch, Offset]]) -> bytes:
@@ -32,3 +32,13 @@ def parse_epochs(data: bytes, path: str = "") -> list[tuple[Epoch, Offset]]:
     if version != 0 or count != len(entries):
         raise CorruptionError("epoch_checkpoint", path=path)
     return entries
+
+
+def last_start(disk: Disk, directory: str) -> Offset:
+    """Return where the last epoch began of those that are written down; -1: the file is missing, damaged or empty."""
+    name = names.join(directory, names.EPOCH_CHECKPOINT)
+    try:
+        entries = parse_epochs(disk.read_file(name)) if disk.exists(name) else []
+    except CorruptionError:
+        return UNKNOWN_OFFSET
+    return entries[-1][1] if entries else UNKNOWN_OFFSET

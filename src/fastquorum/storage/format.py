@@ -56,6 +56,17 @@ DEFAULT_FEATURES: Final = (
 """The other features, at the levels that go with it by default. Source: Kafka 4.3 `Feature`, `BootstrapMetadata`."""
 USER_TOPIC_NAME: Final = "quorum"
 _TOPIC_NAME_MAX: Final = 249
+ORDER: Final = (
+    names.LOG_DIRECTORY,
+    names.BOOTSTRAP_CHECKPOINT,
+    names.join(names.LOG_DIRECTORY, names.segment_name(0)),
+    names.join(names.LOG_DIRECTORY, names.EPOCH_CHECKPOINT),
+    names.join(names.LOG_DIRECTORY, names.DURABLE_MARK),
+    names.join(names.LOG_DIRECTORY, names.PARTITION_METADATA),
+    names.OWN_PROPERTIES,
+    names.META_PROPERTIES,
+)
+"""What every format makes, one after the other: one that is there without another before it has lost that."""
 _BEGIN: Final = LogPosition(0, 0, 0)
 """Of a log in which nothing was written yet."""
 
@@ -288,18 +299,29 @@ def _shown(value: object) -> str:
 def check_without_log(disk: Disk, kernels: Kernels) -> None:
     """Raise DirectoryError for anything that a format does not leave, without meta.properties: somebody's directory
     that lost a file, not one to write over. One that is being formatted meanwhile, and run, is none."""
-    for what in _traces(disk, kernels):
-        if is_formatted(disk):
-            return
-        raise DirectoryError(
-            f"it holds {what}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
-        )
-    if _is_foreign_bootstrap(disk, kernels):
+    found = next(_traces(disk, kernels), None)
+    is_foreign = found is None and _is_foreign_bootstrap(disk, kernels)
+    found = found or _out_of_order(disk)
+    if is_formatted(disk):
+        return
+    if is_foreign:
         raise DirectoryError(
             f"it holds a {names.BOOTSTRAP_CHECKPOINT} that `fastquorum format` has not made",
             "choose an empty directory, or move that file away",
             disk.root,
         )
+    if found is not None:
+        raise DirectoryError(
+            f"it holds {found}, but no {names.META_PROPERTIES}", "put that file back from a copy", disk.root
+        )
+
+
+def _out_of_order(disk: Disk) -> str | None:
+    """What is left of a whole format, in words; None: an interrupted one may have left it."""
+    present = [disk.exists(name) for name in ORDER[:-1]]
+    first = present.index(False) if False in present else len(present)
+    later = [name for name, is_there in zip(ORDER[:-1], present, strict=True) if is_there][first:]
+    return f"{later[0]} without {ORDER[first]}" if later else None
 
 
 def _traces(disk: Disk, kernels: Kernels) -> Iterator[str]:
@@ -327,15 +349,14 @@ def _says_more(mark: Mark | None) -> bool:
 
 
 def _is_foreign_bootstrap(disk: Disk, kernels: Kernels) -> bool:
-    """Is there one that no interrupted format leaves? That makes the log's directory before, and writes no other
-    records than these, whatever it was asked for."""
+    """Is there one that no format leaves? That writes no other records than these, whatever it was asked for."""
     if not disk.exists(names.BOOTSTRAP_CHECKPOINT):
         return False
     try:
         found = first_values(disk, kernels)
     except CorruptionError:
         return True
-    return not disk.exists(names.LOG_DIRECTORY) or found not in ((), _first_values(()), _first_values(DEFAULT_FEATURES))
+    return found not in ((), _first_values(()), _first_values(DEFAULT_FEATURES))
 
 
 def _size(disk: Disk, name: str) -> int:

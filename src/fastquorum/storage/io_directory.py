@@ -9,7 +9,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import DirectoryReplaced, FatalError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.identity import Identity, read_identity
+from fastquorum.storage.identity import Identity, LogKind, read_identity
 from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_reserve import DescriptorReserve
@@ -19,7 +19,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.recovery import inspect
-from fastquorum.storage.startup import check_owner, check_state, first_voters
+from fastquorum.storage.startup import check_owner, check_state, first_values, first_voters
 from fastquorum.types import NodeId, VoterSet
 
 
@@ -27,16 +27,19 @@ def _as_it_is(disk: Disk) -> Disk:
     return disk
 
 
-def _check_state_file(disk: Disk, kernels: Kernels, path: str) -> None:
-    """Is the quorum state damaged, or missing beside records? That is seen before the log is changed, and again when
-    the state is opened. CorruptionError, DirectoryError, StorageFailed."""
+def _check_unchanged(disk: Disk, kernels: Kernels, identity: Identity, state_path: str) -> None:
+    """Is the quorum state damaged, or missing beside records, or, where nothing was written yet, what a first leader
+    begins with? That is seen before anything is changed, and again when it is opened. CorruptionError, DirectoryError,
+    StorageFailed."""
     if disk.exists(QUORUM_STATE):
-        check_pages(disk.read_file(QUORUM_STATE), path)
+        check_pages(disk.read_file(QUORUM_STATE), state_path)
         return
     found = inspect(disk, kernels, LOG_DIRECTORY)
     found.close()
     end_offset = found.end_offset if found.begins_at is None else found.begins_at.offset
-    check_state(None, end_offset=end_offset, last_epoch=found.last_epoch, path=path)
+    check_state(None, end_offset=end_offset, last_epoch=found.last_epoch, path=state_path)
+    if end_offset == 0 and identity.log_kind is LogKind.METADATA:
+        first_values(disk, kernels)
 
 
 def _accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
@@ -102,7 +105,7 @@ class DataDirectory:
             first = first_voters(disk, kernels, identity)
             accept(identity, *first)
             state_path = f"{disk.root}/{QUORUM_STATE}"
-            _check_state_file(disk, kernels, state_path)
+            _check_unchanged(disk, kernels, identity, state_path)
             log = Log.open(wrap(disk), kernels, config, flush_port)
             states = LmdbStateStore(disk.root, identity.owner, kernels)
             election = check_state(states.load(), end_offset=log.end_offset, last_epoch=log.last_epoch, path=state_path)

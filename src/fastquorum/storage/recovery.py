@@ -32,7 +32,7 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
 from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
-from fastquorum.storage.epochs import format_epochs, write_epochs
+from fastquorum.storage.epochs import format_epochs, last_start, write_epochs
 from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, was_marked, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
@@ -151,8 +151,9 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             if fault is not None:
                 _cut(disk, kernels, directory, inspection, fault, later)
                 break
-        is_empty = inspection.end_offset == (bases[0] if bases else 0)
-        check_mark(where, mark, was_marked=was_marked(disk.exists), is_empty=is_empty)
+        if mark is None and inspection.end_offset == (bases[0] if bases else 0):
+            begins = last_start(disk, directory)
+            check_emptied(where, inspection.end_offset, was_marked=was_marked(disk.exists), last_epoch_start=begins)
         _compare_with_snapshot(where, inspection)
     except BaseException:
         inspection.close()
@@ -171,7 +172,8 @@ def check_bounds(
         for needed in [*first, mark.at.segment_base]:
             if needed not in bases:
                 missing = names.segment_name(needed)
-                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}")
+                advice = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
+                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}", detail=advice)
     if not bases and (names.PARTITION_METADATA in listing or has_voted):
         raise DirectoryError(
             "the log directory was in use, but its segments are gone",
@@ -180,13 +182,22 @@ def check_bounds(
         )
 
 
-def check_mark(where: str, mark: Mark | None, *, was_marked: bool, is_empty: bool) -> None:
-    """DirectoryError for a log without a batch (`is_empty`) that had a mark (`was_marked`) and has no good one now."""
-    if mark is None and was_marked and is_empty:
+def check_emptied(where: str, end_offset: Offset, *, was_marked: bool, last_epoch_start: Offset) -> None:
+    """DirectoryError for a log without a batch and without a good mark, if it had a mark (`was_marked`), or an epoch
+    that is written down began behind its end. One that began there proves nothing: an epoch may be written down before
+    its first record is synced."""
+    if was_marked:
         raise DirectoryError(
             "the log holds no record, and the durable mark, which says how many it had, is missing or damaged",
             f"put both back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
             f"{where}/{names.DURABLE_MARK}",
+        )
+    if last_epoch_start > end_offset:
+        raise DirectoryError(
+            f"the log ends at offset {end_offset} without a record, and {names.EPOCH_CHECKPOINT} has an epoch that "
+            f"began at offset {last_epoch_start}",
+            f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
+            where,
         )
 
 

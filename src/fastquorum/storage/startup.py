@@ -4,6 +4,8 @@ A replica that forgot its vote can vote twice in one epoch; one that forgot its 
 without them.
 """
 
+from typing import Final
+
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
@@ -14,6 +16,7 @@ from fastquorum.storage.names import (
     KAFKA_STATE,
     LOG_DIRECTORY,
     QUORUM_STATE,
+    RETIRED_SUFFIX,
     ZERO_CHECKPOINT,
     join,
     segment_name,
@@ -22,6 +25,8 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.types import Epoch, Offset, VoterSet
+
+_FORGOTTEN: Final = "this replica no longer knows how it voted"
 
 
 def first_voters(disk: Disk, kernels: Kernels, identity: Identity) -> tuple[VoterSet, int]:
@@ -49,8 +54,15 @@ def first_values(disk: Disk, kernels: Kernels) -> tuple[bytes, ...]:
 
 
 def check_owner(disk: Disk) -> None:
-    """DirectoryError unless the votes in this directory are ours to give."""
+    """DirectoryError unless the votes in this directory are ours to give, and are known if it ever changed hands."""
     if not disk.exists(KAFKA_STATE):
+        retired = [each for each in (QUORUM_STATE, KAFKA_STATE) if disk.exists(each + RETIRED_SUFFIX)]
+        if retired and not disk.exists(QUORUM_STATE):
+            raise DirectoryError(
+                f"the quorum state is missing, and {retired[0]}{RETIRED_SUFFIX} says that this replica has voted",
+                f"{_FORGOTTEN}: restore the file, or, {REPLACE}; {STILL_READ}",
+                f"{disk.root}/{QUORUM_STATE}",
+            )
         return
     if disk.exists(QUORUM_STATE):
         raise DirectoryError(
@@ -77,7 +89,7 @@ def check_state(state: ElectionState | None, *, end_offset: Offset, last_epoch: 
         if end_offset > 0:
             raise DirectoryError(
                 f"the quorum state is missing, but the log has records up to offset {end_offset}",
-                f"this replica no longer knows how it voted: restore the file, or, {REPLACE}; {STILL_READ}",
+                f"{_FORGOTTEN}: restore the file, or, {REPLACE}; {STILL_READ}",
                 path,
             )
         return ElectionState()

@@ -12,11 +12,11 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, 
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
-from fastquorum.storage.epochs import parse_epochs
+from fastquorum.storage.epochs import last_start, parse_epochs
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.recovery import check_bounds, check_mark, check_replaceable, knows_more
+from fastquorum.storage.recovery import check_bounds, check_emptied, check_replaceable, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.snapshots import FoundSnapshots
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
@@ -285,8 +285,10 @@ class _Verifier:
         has_voted, is_empty = self.disk.exists(names.QUORUM_STATE), result.end_offset == result.start_offset
         try:
             check_bounds(self.path, listing, bases, result.mark, has_voted=has_voted)
-            if self.is_mark_readable:
-                check_mark(self.path, result.mark, was_marked=had_mark, is_empty=is_empty)
+            if result.mark is None and self.is_mark_readable:
+                if is_empty:
+                    begins = last_start(self.disk, self.directory)
+                    check_emptied(self.path, result.end_offset, was_marked=had_mark, last_epoch_start=begins)
                 self._note_mark(listing, had_mark=had_mark)
         except DirectoryError as error:
             self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, f"{error.detail}: {error.hint}"))
@@ -297,8 +299,6 @@ class _Verifier:
 
     def _note_mark(self, listing: list[str], *, had_mark: bool) -> None:
         """A log with records does without."""
-        if self.result.mark is not None:
-            return
         if names.DURABLE_MARK in listing:
             self._find(Severity.NOTE, names.DURABLE_MARK, "damaged: it is ignored, and renewed at the next start")
         elif had_mark:

@@ -1,6 +1,7 @@
 """What a data directory has beside its log: would a node start with it? Reading changes nothing, and needs no lock."""
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
@@ -11,6 +12,9 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_owner, first_values
 from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.storage.verifying_state import error_text, finding_of
+
+_OURS: Final = (names.OWN_PROPERTIES, names.join(names.LOG_DIRECTORY, names.DURABLE_MARK))
+"""What says that a node of ours was formatted, or ran, here."""
 
 
 def check_data_directory(
@@ -23,9 +27,10 @@ def check_data_directory(
         return
     yield from _lock_faults(disk)
     yield from _bootstrap_faults(disk, kernels, has_first_records)
-    if disk.exists(names.QUORUM_STATE):
-        yield from _refusal(disk, names.QUORUM_STATE, lambda: check_owner(disk))
-    elif not is_formatted(disk) and disk.exists(names.OWN_PROPERTIES):
+    if is_formatted(disk) or disk.exists(names.QUORUM_STATE):
+        if not disk.exists(names.KAFKA_STATE) or disk.exists(names.QUORUM_STATE):
+            yield from _refusal(disk, names.QUORUM_STATE, lambda: check_owner(disk))
+    elif any(disk.exists(name) for name in _OURS):
         yield from _refusal(disk, names.META_PROPERTIES, lambda: check_without_log(disk, kernels))
 
 

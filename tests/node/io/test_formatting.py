@@ -18,7 +18,7 @@ from fastquorum.errors import DirectoryError, StorageFailed
 from fastquorum.kernels import load
 from fastquorum.node.io import formatting
 from fastquorum.node.io.formatting import format_locked
-from fastquorum.storage.format import FormatOptions, format_directory
+from fastquorum.storage.format import ORDER, FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind, parse_voters
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES
@@ -202,15 +202,11 @@ def test_somebody_elses_half_made_file_is_neither_removed_nor_written_over(tmp_p
 def test_a_format_that_was_killed_while_it_wrote_a_file_is_taken_up_again(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     format_locked(str(whole), KERNELS, OPTIONS)
-    for name, absent in (
-        ("meta.properties", ()),
-        ("fastquorum.properties", ("meta.properties",)),
-        ("bootstrap.checkpoint", ("meta.properties", "fastquorum.properties")),
-    ):
+    for name in ("meta.properties", "fastquorum.properties", "bootstrap.checkpoint"):
         data = tmp_path / name
         shutil.copytree(whole, data)
-        for each in absent:
-            (data / each).unlink()
+        for later in ORDER[ORDER.index(name) + 1 :]:
+            (data / later).unlink()
         (data / name).rename(data / f"{name}.tmp")
         os.truncate(data / f"{name}.tmp", 20)
         format_locked(str(data), KERNELS, OPTIONS)

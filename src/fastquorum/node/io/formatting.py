@@ -15,7 +15,7 @@ from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import MADE, is_unformatted, new_directory_id
 from fastquorum.node.log_kinds import check_log_kind, log_kind_of
 from fastquorum.node.settings import NodeSettings
-from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
+from fastquorum.storage.format import ORDER, USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
@@ -74,7 +74,7 @@ def _taken_back(root: str, *, has_lock_file: bool) -> Iterator[None]:
         yield
     except BaseException:
         made = [each for each in _below(root) if each not in before and _may_be_made(os.path.relpath(each, root))]
-        for each in sorted(made, key=lambda each: _turn(os.path.basename(each))):
+        for each in sorted(made, key=lambda each: _turn(os.path.relpath(each, root))):
             with suppress(OSError):  # the next format does without
                 os.rmdir(each) if os.path.isdir(each) else os.unlink(each)
         raise
@@ -85,9 +85,11 @@ def _may_be_made(path: str) -> bool:
     return path.partition(os.sep)[0].removesuffix(TEMPORARY_SUFFIX) in (*MADE, META_PROPERTIES)
 
 
-def _turn(name: str) -> int:
-    """Return when a file of this name is removed; the sort is stable, and lists what is in a directory before it."""
-    return {META_PROPERTIES: 0, LOCK: 2}.get(name.removesuffix(TEMPORARY_SUFFIX), 1)
+def _turn(path: str) -> int:
+    """Return when it is removed: what was made last goes first, so that what is left is an interrupted format's."""
+    last_first = ORDER[::-1]
+    path = path.removesuffix(TEMPORARY_SUFFIX)
+    return last_first.index(path) if path in last_first else len(ORDER) if path == LOCK else 0
 
 
 def _below(root: str) -> Iterator[str]:

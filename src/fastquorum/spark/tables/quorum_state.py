@@ -29,7 +29,7 @@ from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.mark import LogPosition, Mark, was_marked
-from fastquorum.storage.recovery import check_bounds, check_mark
+from fastquorum.storage.recovery import check_bounds, check_emptied
 from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
@@ -94,8 +94,8 @@ def _refused(log: FoundLog, mark: Mark | None) -> str | None:
         check_bounds(log.log_directory, there, bases, mark, has_voted=has_voted)
         # A copy may do without the mark and without the vote.
         had_mark = was_marked(log.names.__contains__) and (has_voted or log.entry(names.DURABLE_MARK) is not None)
-        is_empty = mark is None and had_mark and _is_empty(log)
-        check_mark(log.log_directory, mark, was_marked=had_mark, is_empty=is_empty)
+        if mark is None and had_mark and _is_empty(log):
+            check_emptied(log.log_directory, log.begin_offset, was_marked=True, last_epoch_start=-1)
     except DirectoryError as error:
         return None if bool(bases) != _has_segments(log) else f"{error.detail}: {error.hint}"
     except CorruptionError as error:
