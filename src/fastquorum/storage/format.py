@@ -317,11 +317,16 @@ def check_without_log(disk: Disk, kernels: Kernels) -> None:
 
 
 def _out_of_order(disk: Disk) -> str | None:
-    """What is left of a whole format, in words; None: an interrupted one may have left it."""
-    present = [disk.exists(name) for name in ORDER[:-1]]
-    first = present.index(False) if False in present else len(present)
-    later = [name for name, is_there in zip(ORDER[:-1], present, strict=True) if is_there][first:]
-    return f"{later[0]} without {ORDER[first]}" if later else None
+    """What is left of a whole format, in words; None: an interrupted one may have left it. Looked at from the last one
+    on: of a format that goes on meanwhile what was made before is there by then."""
+    later: str | None = None
+    missing: str | None = None
+    for name in reversed(ORDER[:-1]):
+        if disk.exists(name):
+            later = later or name
+        elif later is not None:
+            missing = name
+    return None if missing is None else f"{later} without {missing}"
 
 
 def _traces(disk: Disk, kernels: Kernels) -> Iterator[str]:
