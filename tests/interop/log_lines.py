@@ -69,7 +69,7 @@ OURS: Final[Mapping[str, str]] = {
 """Whatever else a node of ours prints is a warning or an error."""
 OURS_IN: Final[Mapping[str, str]] = {
     "stale directory": r"fastquorum: node 3 at \S+, directory id \S+, had all below offset \d+ on its disk, and has "
-    r"\d+ now: its directory was formatted anew, restored or copied, .*",
+    r"\d+ now: its directory was formatted anew, restored or copied; .*",
 }
 """By scenario: the warning that a node of ours must give there."""
 _FORGOTTEN: Final = (
