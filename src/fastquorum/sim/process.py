@@ -7,7 +7,7 @@ and the lane's own.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.image import EMPTY, Image
@@ -35,6 +35,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.sim.snapshots import SimSnapshots
 from fastquorum.sim.state import SimStateStore
+from fastquorum.sim.strangers import STRANGER_ID
 from fastquorum.sim.threads import LaneThread, ReplicaThread
 from fastquorum.sim.transport import SimTransport
 from fastquorum.storage.checkpoint import data_values, read_checkpoint
@@ -44,6 +45,9 @@ from fastquorum.wire.brokers import BrokerHeartbeatRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
+
+_OF_STRANGERS: Final = ("epoch_not_believed", "leader_not_believed")
+"""What is told of one that leaps, or is heard and not believed, where no leader is found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -486,7 +490,8 @@ class Process:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self.note(f"{event}: {sentence}")
-        if event != "answer_refused":  # in harsh mode an answer to the handshake may come twice
+        is_of_stranger = event in _OF_STRANGERS and sentence.startswith(f"node {STRANGER_ID} ")
+        if not is_of_stranger and event != "answer_refused":  # in harsh mode one to the handshake may come twice
             raise Violation("S32", f"{event}: {sentence}", self.node_id)
 
     def on_reach(self, peer: Unreachable, is_reached: bool) -> None:

@@ -33,7 +33,7 @@ Safety, at every moment:
 - S30: entries that were cut off do not come back by a restart.
 - S31: a named producer that says its appends in order is never refused for good, unless it is fenced, and then always.
 - S32: no node says that another acts in its name or has lost records, that a voter's epoch cannot be, or that a
-  request met a fault of its own.
+  request met a fault of its own; but what a stranger says may be told.
 - S33: nobody who is no member moves a node far from the epochs that elections lead to.
 - S34: what a directory says to be committed is, and a start forgets none of it.
 - F20: a leader whose disk does not come back from a sync leaves its lead in time.
