@@ -3,7 +3,7 @@ who stands for election beside an unproven leader, as if it heard nobody, follow
 
 from dataclasses import dataclass
 
-from fastquorum.types import Epoch, NodeId, OffsetAndEpoch
+from fastquorum.types import NodeId, OffsetAndEpoch
 from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
@@ -11,9 +11,8 @@ SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
 
 @dataclass(slots=True)
 class SnapshotCopy:
-    """What is held of it, and whose it is."""
+    """What is held of it, and whose it is. The core forgets it with its epoch."""
 
-    epoch: Epoch
     leader_id: NodeId
     snapshot: OffsetAndEpoch
     position: int = 0

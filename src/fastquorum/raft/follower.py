@@ -65,7 +65,7 @@ class Follower(Role):
         self._fetch_at_us: Micros = -1
         """When to fetch again after a useless answer; -1: the lane fetches by itself."""
         self._check_at_us: Micros = -1
-        if core.copy is not None and (core.copy.epoch, core.copy.leader_id) != (core.epoch, leader_id):
+        if core.copy is not None and core.copy.leader_id != leader_id:
             core.copy = None
         self._places_taken_us: list[Micros] = []
         """When the leader said that another connection had taken the place of this replica's, of late."""
@@ -317,7 +317,7 @@ class Follower(Role):
             self.fetch_later(core)  # of a higher epoch: the log would go on in one that its leader has not seen
             return
         core.close_lane()
-        core.copy = SnapshotCopy(core.epoch, self.leader_id, snapshot)
+        core.copy = SnapshotCopy(self.leader_id, snapshot)
 
     def _fetch_snapshot(self, core: Core) -> None:
         """Ask for the next piece, as soon as the leader may be asked."""
