@@ -17,12 +17,14 @@ from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
 from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
     QUORUM_STATE,
     RETIRED_SUFFIX,
+    segment_name,
 )
 from fastquorum.types import Uuid
 from tests.api.nodes import QUICK, WAIT_S
@@ -41,10 +43,14 @@ LOSSES: dict[str, Callable[[Path], object]] = {
     "blanked": lambda path: path.write_bytes(b" \n" * 20),
     "without its values": lambda path: path.write_bytes(path.read_bytes().split(b"\n", 1)[0] + b"\n"),
 }
-LEFT = {
+MARK = f"{LOG_DIRECTORY}/{DURABLE_MARK}"
+LEFT: dict[str, tuple[str, ...]] = {
     "mark and state": (),
     "the mark": (QUORUM_STATE,),
-    "the state": (f"{LOG_DIRECTORY}/{DURABLE_MARK}",),
+    "the state": (MARK,),
+    "what a format alone makes": (QUORUM_STATE, MARK),
+    "an empty log": (QUORUM_STATE, MARK, BOOTSTRAP_CHECKPOINT),
+    "no segment": (QUORUM_STATE, MARK, BOOTSTRAP_CHECKPOINT, f"{LOG_DIRECTORY}/{segment_name(0)}"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.spark.stores import store_of
-from fastquorum.storage.identity import LogKind, meta_by_kafka, was_run_by_us
+from fastquorum.storage.identity import LogKind, is_of_quorum, meta_by_kafka
 from fastquorum.wire.metadata_records import decode_metadata_record
 
 _LOOK_BYTES: Final = 1 << 20
@@ -26,7 +26,7 @@ def are_properties_lost(names: Collection[str], meta: bytes | None, own: bytes |
     `meta`, `own`: its properties, Kafka's and ours; None: there are none."""
     if own is not None:
         return is_blank(own)
-    return meta is not None and not meta_by_kafka(meta) and was_run_by_us(names.__contains__)
+    return meta is not None and not meta_by_kafka(meta) and is_of_quorum(names.__contains__)
 
 
 def kind_by_records(segments: Iterable[str]) -> LogKind:

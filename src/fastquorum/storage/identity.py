@@ -14,10 +14,13 @@ from typing import Final, NamedTuple
 from fastquorum.addresses import AddressError, parse_address
 from fastquorum.errors import DirectoryError
 from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
+    EPOCH_CHECKPOINT,
     LOG_DIRECTORY,
     META_PROPERTIES,
     OWN_PROPERTIES,
+    PARTITION_METADATA,
     QUORUM_STATE,
     RETIRED_SUFFIX,
     ZERO_CHECKPOINT,
@@ -48,8 +51,14 @@ KEY_COUNT: Final = "key.count"
 """How many keys our properties have, this one counted: the first, so that a file that was cut short is known."""
 _KEYS: Final = ("format.version", "log.kind", "topic.name", "listener.name", "kraft.version", "voters")
 """Those that all versions have written."""
-_LEFT_BY_OURS: Final = (QUORUM_STATE, QUORUM_STATE + RETIRED_SUFFIX, join(LOG_DIRECTORY, DURABLE_MARK))
-"""Files that a node of ours leaves in its directory, and a member that keeps its metadata there does not."""
+_LEFT_BY_VOTERS: Final = (
+    QUORUM_STATE,
+    QUORUM_STATE + RETIRED_SUFFIX,
+    BOOTSTRAP_CHECKPOINT,
+    *(join(LOG_DIRECTORY, name) for name in (DURABLE_MARK, PARTITION_METADATA, EPOCH_CHECKPOINT)),
+)
+"""Files that a format, or a node that runs, leaves in a quorum's directory, and a member that keeps its metadata in one
+of its own does not. All of them may be lost but one."""
 _WAYS_BACK: Final = {
     META_PROPERTIES: "put it back from a copy of this directory",
     OWN_PROPERTIES: "nothing else says who votes, and what kind of log it is: put it back from a copy, or from another "
@@ -127,9 +136,10 @@ def read_identity(disk: Disk, *, cluster_id: str | None = None, node_id: NodeId 
     return identity
 
 
-def was_run_by_us(exists: Callable[[str], bool]) -> bool:
-    """Has a node of ours left its files in the directory, whoever formatted it? `exists`: of the directory's files."""
-    return any(exists(name) for name in _LEFT_BY_OURS)
+def is_of_quorum(exists: Callable[[str], bool]) -> bool:
+    """Is it the directory of a quorum's node, whoever formatted it, and no member's? `exists`: of the directory's
+    files."""
+    return any(exists(name) for name in _LEFT_BY_VOTERS)
 
 
 def meta_by_kafka(data: bytes) -> bool:
@@ -151,7 +161,7 @@ def _read_own(disk: Disk) -> dict[str, str]:
         if not is_complete:
             raise _unusable(disk, OWN_PROPERTIES, "is cut short")
         return own
-    if was_run_by_us(disk.exists) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
+    if is_of_quorum(disk.exists) and not meta_by_kafka(disk.read_file(META_PROPERTIES)):
         raise _unusable(disk, OWN_PROPERTIES, "is missing", _IF_KAFKAS)
     return {}
 

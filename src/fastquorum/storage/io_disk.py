@@ -13,7 +13,7 @@ from typing import Self
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, DirectoryReplaced, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
-from fastquorum.storage.io_odd import check_not_odd
+from fastquorum.storage.io_odd import check_not_dangling, check_not_odd
 from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.names import TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
@@ -82,9 +82,14 @@ class RealDisk:
             return self._reserve.run(lambda: self._kernels.SegmentFile(path, mode))
 
     def exists(self, name: str) -> bool:
-        """StorageFailed where that cannot be told: what is there must not be taken for missing."""
+        """StorageFailed or DirectoryError where that cannot be told: what is there must not be taken for missing, and
+        what a link leads to may be there tomorrow."""
+        path = self._path(name)
         with self._mapped("stat", name):
-            return _is_there(self._path(name))
+            is_there = _is_there(path)
+        if not is_there:
+            check_not_dangling(path)
+        return is_there
 
     def list(self, directory: str = "") -> list[str]:
         with self._mapped("list", directory):
@@ -194,20 +199,14 @@ def _refused(error: StorageFailed) -> DirectoryError:
     return DirectoryError(f"{error.operation} failed: {error.detail}", remedy(error.errno_code), error.path)
 
 
-def dangling(path: str) -> DirectoryError:
-    """What is said of a link to what is not there."""
-    return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
-
-
 def check_links(path: str) -> None:
     """Raise DirectoryError where `path`, or a directory that it is to be in, is a link to what is not there."""
     while not os.path.lexists(path) and (parent := os.path.dirname(path)) != path:
         path = parent
     try:
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if os.path.islink(path):
-            raise dangling(path) from error
+    except (FileNotFoundError, NotADirectoryError):
+        check_not_dangling(path)
     except OSError:
         pass  # `exists` names it
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError
+from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.names import LOCK
 
 _HELD: Final = (errno.EACCES, errno.EAGAIN)
@@ -71,6 +72,7 @@ class DirectoryLock:
 
 def _lock_file(root: str) -> int:
     path = os.path.join(root, LOCK)
+    check_not_odd(path)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:

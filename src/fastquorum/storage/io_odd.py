@@ -1,7 +1,8 @@
-"""What lies where a file should, and is none: a FIFO, a socket, a device. Source: stat(2), open(2), fifo(7).
+"""What lies where a file should, and is none: a FIFO, a socket, a device, a link to what is not there. Source: stat(2),
+open(2), fifo(7), symlink(7).
 
 Opening a FIFO waits until somebody writes to it, and a device may do anything: in a directory that is looked at,
-neither is opened.
+neither is opened. A file behind a link whose target is not mounted is not missing, and none is made in its place.
 """
 
 import os
@@ -32,7 +33,21 @@ def check_not_odd(path: str) -> None:
     """DirectoryError if what lies there must not be opened. What is missing is left to whatever opens it."""
     try:
         error = odd_file(path, os.stat(path).st_mode)
+    except FileNotFoundError:
+        check_not_dangling(path)
     except OSError:  # the open that follows has its own words for it
         return
-    if error is not None:
-        raise error
+    else:
+        if error is not None:
+            raise error
+
+
+def check_not_dangling(path: str) -> None:
+    """DirectoryError if what is not there is the target of a link."""
+    if os.path.islink(path):
+        raise dangling(path)
+
+
+def dangling(path: str) -> DirectoryError:
+    """What is said of a link to what is not there."""
+    return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)

@@ -21,7 +21,7 @@ from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
-from fastquorum.storage.verifying import Severity, Verification, verify_log
+from fastquorum.storage.verifying import Severity, Verification, up_to_refusal, verify_log
 from fastquorum.storage.verifying_data import check_data_directory
 from fastquorum.storage.verifying_state import check_quorum_state
 from fastquorum.types import Offset, OffsetAndEpoch
@@ -126,8 +126,11 @@ class OfflineLog:
         """The same, and of what else the data directory has whether a node would start with it."""
         seen = self.verify()
         has_first_records = partial(self._has_first_records, seen.start_offset)
-        seen.findings += check_data_directory(self._disk, self._kernels, self._directory, has_first_records)
-        seen.findings += check_quorum_state(self._disk, self._kernels, self._directory, seen)
+        of_data = check_data_directory(self._disk, self._kernels, self._directory, has_first_records)
+        of_state = check_quorum_state(self._disk, self._kernels, self._directory, seen)
+        for each in (*up_to_refusal(of_data), *up_to_refusal(of_state)):
+            if each not in seen.findings:
+                seen.findings.append(each)
         return seen
 
     def _has_first_records(self, start_offset: Offset) -> bool:

@@ -4,6 +4,7 @@ Damage is a finding, never an error. Reading changes nothing and needs no lock.
 """
 
 import errno
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -48,6 +49,24 @@ class Finding(NamedTuple):
     offset: Offset
     """-1 if none is known."""
     text: str
+
+
+def error_text(error: DirectoryError) -> str:
+    """What is wrong, and what to do."""
+    return f"{error.detail}: {error.hint}" if error.hint else error.detail
+
+
+def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
+    """Of a file of the data directory, about no place in it."""
+    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
+
+
+def up_to_refusal(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Those of a check, and, where it cannot go on, last of all what keeps it from that."""
+    try:
+        yield from findings
+    except DirectoryError as error:
+        yield Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error))
 
 
 class CheckedSegment(NamedTuple):
@@ -171,7 +190,7 @@ class _Verifier:
             try:
                 check_replaceable(self.disk, self.directory, name)
             except DirectoryError as error:
-                self._find(Severity.CORRUPT, name, str(error))
+                self._find(Severity.CORRUPT, name, error_text(error))
                 continue
             except StorageFailed as error:
                 if error.errno_code != errno.ENOENT:
@@ -212,7 +231,7 @@ class _Verifier:
         try:
             self.result.mark = read_mark(self.disk, self.kernels, self.directory)
         except DirectoryError as error:
-            self._find(Severity.CORRUPT, names.DURABLE_MARK, str(error))
+            self._find(Severity.CORRUPT, names.DURABLE_MARK, error_text(error))
             self.is_mark_readable = False
 
     def _check_segments(self, bases: list[Offset]) -> None:
@@ -225,7 +244,11 @@ class _Verifier:
                 severity = self._severity_at(base, 0, has_good_behind=True)
                 self._find(severity, name, f"begins at {base}, the log before it ends at {result.end_offset}", 0, base)
                 return
-            checked = check_segment(self.disk, self.kernels, names.join(self.directory, name), base, epoch)
+            try:
+                checked = check_segment(self.disk, self.kernels, names.join(self.directory, name), base, epoch)
+            except DirectoryError as error:
+                self._find(Severity.CORRUPT, name, error_text(error), 0, base)
+                return
             result.segments[base] = checked
             scan = checked.scan
             self.positions[base] = scan.end_position
@@ -281,9 +304,9 @@ class _Verifier:
 
     def _check_bounds(self, listing: list[str], bases: list[Offset]) -> None:
         """As recovery does it: a log that was in use does not go by itself."""
-        result, had_mark = self.result, was_marked(self.disk.exists)
-        has_voted, is_empty = self.disk.exists(names.QUORUM_STATE), result.end_offset == result.start_offset
+        result, is_empty = self.result, self.result.end_offset == self.result.start_offset
         try:
+            had_mark, has_voted = was_marked(self.disk.exists), self.disk.exists(names.QUORUM_STATE)
             check_bounds(self.path, listing, bases, result.mark, has_voted=has_voted)
             if result.mark is None and self.is_mark_readable:
                 if is_empty:

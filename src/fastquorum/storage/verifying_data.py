@@ -10,8 +10,7 @@ from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_owner, first_values
-from fastquorum.storage.verifying import Finding, Severity
-from fastquorum.storage.verifying_state import error_text, finding_of
+from fastquorum.storage.verifying import Finding, Severity, error_text, finding_of
 
 _OURS: Final = (names.OWN_PROPERTIES, names.join(names.LOG_DIRECTORY, names.DURABLE_MARK))
 """What says that a node of ours was formatted, or ran, here."""
@@ -38,7 +37,7 @@ def _lock_faults(disk: Disk) -> Iterator[Finding]:
     """What keeps a node from opening its lock's file. It is not opened here: closing it again would end the lock that
     this process may have on it."""
     try:
-        if disk.exists(names.join(names.LOCK, ".")):
+        if disk.exists(names.LOCK) and disk.exists(names.join(names.LOCK, ".")):
             yield finding_of(disk, names.LOCK, "a directory lies where a file should: move it away")
     except DirectoryError as error:
         yield finding_of(disk, names.LOCK, error_text(error))

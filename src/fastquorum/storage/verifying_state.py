@@ -11,26 +11,26 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
-from fastquorum.storage.identity import is_formatted, read_identity, was_run_by_us
+from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state
-from fastquorum.storage.verifying import Finding, Severity, Verification
+from fastquorum.storage.verifying import Finding, Severity, Verification, error_text, finding_of
 
 _BACK: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
 
 
-def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> list[Finding]:
-    """What is wrong with the state beside a log that was verified before: a node writes its epoch first. StorageFailed.
+def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> Iterator[Finding]:
+    """What is wrong with the state beside a log that was verified before: a node writes its epoch first. StorageFailed,
+    and DirectoryError where it cannot be told which files are there.
 
     A log's directory by itself, and one that was never formatted, may do without the file: no node starts there.
     """
     here = [name for name in _state_names(directory) if disk.exists(name)]
-    is_ours = disk.exists(names.OWN_PROPERTIES) or was_run_by_us(disk.exists)
-    findings: list[Finding] = []
+    is_ours = disk.exists(names.OWN_PROPERTIES) or is_of_quorum(disk.exists)
     owner: StateOwner | None = None
     if directory and is_formatted(disk):
         here = here or [names.QUORUM_STATE if disk.exists(names.OWN_PROPERTIES) else names.KAFKA_STATE]
@@ -38,8 +38,9 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
         try:
             owner = read_identity(disk).owner
         except DirectoryError as error:
-            findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error)))
-    return findings + [each for name in here for each in _checked(disk, kernels, name, owner, seen)]
+            yield Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error))
+    for name in here:
+        yield from _checked(disk, kernels, name, owner, seen)
 
 
 def _state_names(directory: str) -> list[str]:
@@ -87,13 +88,3 @@ def _decoded(kernels: Kernels, name: str, data: bytes, owner: StateOwner | None)
         return decode_kafka_state(data, name)
     value = value_in(data, STATE_KEY, name)
     return None if value is None else decode_state(kernels, owner, value, name)
-
-
-def error_text(error: DirectoryError) -> str:
-    """What is wrong, and what to do."""
-    return f"{error.detail}: {error.hint}" if error.hint else error.detail
-
-
-def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
-    """Of a file of the data directory, about no place in it."""
-    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
