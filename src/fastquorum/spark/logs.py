@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.spark.file_kinds import FileKind, kind_of
 from fastquorum.spark.lost_properties import are_properties_lost, is_blank, kind_by_records
 from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
@@ -215,7 +216,8 @@ def _without_log(store: Store, root: str, entries: list[Entry], *, is_named: boo
 
 
 def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]) -> FoundLog | Fault:
-    outer = tuple(each for each in outer if not each.is_directory)
+    outer = tuple(each for each in map(_as_file, outer) if not each.is_directory)
+    inner = [_as_file(each) for each in inner]
     segments = [(names.parse_segment(each.name), each) for each in inner]
     checkpoints = [(names.parse_checkpoint(each.name), each) for each in inner]
     log = FoundLog(
@@ -234,6 +236,14 @@ def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], in
     except DirectoryError as error:
         return _fault(root, error, log)
     return _fault(root, odd[0], log) if odd else log
+
+
+def _as_file(entry: Entry) -> Entry:
+    """A directory where a file should be is one that cannot be read."""
+    if not entry.is_directory or kind_of(entry.name) is FileKind.FOREIGN:
+        return entry
+    error = DirectoryError("is a directory, not a file", "move it away", entry.path)
+    return entry._replace(is_directory=False, size_bytes=0, error=error)
 
 
 def _counts(name: str) -> bool:

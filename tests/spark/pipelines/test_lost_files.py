@@ -1,6 +1,7 @@
 """Directories of our nodes that lost files, or are older than the others, as every audit tells of them."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
@@ -21,11 +23,13 @@ from fastquorum.storage.names import (
     META_PROPERTIES,
     OWN_PROPERTIES,
     QUORUM_STATE,
+    index_name,
 )
 from fastquorum.storage.verifying import Severity
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch
 
+INDEX = f"{LOG_DIRECTORY}/{index_name(0)}"
 BLANK = {"removed": None, "emptied": b"", "zeroed": bytes(200)}
 
 
@@ -120,3 +124,48 @@ def test_a_directory_and_its_copy_are_a_note_of_both_audits(
     for command in ("replicas", "invariants"):
         assert main(["audit", command, str(node), str(copy)]) == 0
         assert text in capsys.readouterr().out
+
+
+def turned_into_directory(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def linked_to_nothing(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.parent / "not-mounted" / path.name)
+
+
+def linked_to_itself(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "kind"),
+    [
+        (OWN_PROPERTIES, Path.unlink, "properties"),
+        (QUORUM_STATE, Path.unlink, "unchecked"),
+        (QUORUM_STATE, lambda path: path.write_bytes(b"x"), "quorum-state"),
+        *(
+            (name, turn, "unchecked")
+            for name in (".lock", f"{LOG_DIRECTORY}/{DURABLE_MARK}", f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}", INDEX)
+            for turn in (turned_into_directory, linked_to_nothing, linked_to_itself)
+        ),
+    ],
+)
+def test_a_directory_on_which_no_node_starts_is_told_by_both_audits_whatever_its_log_is(
+    node: Path, name: str, change: Callable[[Path], None], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(node / name)
+    assert not open_offline(str(node), load("native")).verify_directory().is_sound
+    found = as_report(LocalEngine(1).audit_replicas(str(node)))
+    (text,) = [each["text"] for each in found["notes"]]
+    (said,) = [row["not_started"] for row in found["replicas"]]
+    assert text == f"no node starts on {node} as it is: {said}"
+    assert Path(name).name in said or said == NO_STATE
+    assert main(["audit", "replicas", str(node)]) == 0
+    assert text in capsys.readouterr().out.replace("\n", " ")
+    every = invariants.as_report(LocalEngine(1).audit_invariants(str(node)))
+    ((told, says),) = [(row["kind"], row["says"]) for row in (*every["violations"], *every["notes"])]
+    assert (told, says) == (kind, said)

@@ -53,6 +53,7 @@ _KEPT_COLUMNS: Final = (
     "committed_offset",
     "last_epoch_start",
     "refused",
+    "not_started",
     "own_directory_id",
 )
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
@@ -78,10 +79,13 @@ SCHEMA: Final = pa.schema(
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("why", pa.string()),
         pa.field("no_vote", pa.string()),
+        pa.field("not_started", pa.string()),
     ]
 )
 """One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there.
-`no_vote`: why a directory of a voter's node has no vote; null: it has one, or its node is no voter."""
+`no_vote`: why a directory of a voter's node has no vote; null: it has one, or its node is no voter.
+`not_started`: why its node would not start on what its directory has beside the log; null: it would, as far as that
+goes."""
 
 
 _ACCUSATIONS: Final = frozenset({Verdict.DIVERGENT, Verdict.LACKING, Verdict.UNDECIDED})
@@ -205,6 +209,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
             *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),
             *_of_copies(rows),
             *_of_voteless(rows),
+            *_of_not_started(rows),
             *_of_nothing(rows),
         ],
     }
@@ -259,6 +264,18 @@ def _of_voteless(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text}
 
 
+def not_started_text(directory: str, not_started: str) -> str:
+    """What is said of a directory on which no node starts, whatever its log is like."""
+    return f"no node starts on {directory} as it is: {not_started}"
+
+
+def _of_not_started(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["not_started"] is not None:
+            text = not_started_text(row["directory"], row["not_started"])
+            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text}
+
+
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Of clusters whose directories are there, and hold no record."""
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
@@ -307,4 +324,5 @@ def _row(replica: Replica, offsets: Ids, committed: int | None) -> dict[str, Any
         "bytes": behind,
         "why": replica.why,
         "no_vote": replica.no_vote,
+        "not_started": replica.not_started,
     }

@@ -105,6 +105,8 @@ class Replica:
     the file has none, or is not there."""
     refused: str | None = None
     """Why a node does not start on the files that are there; None: it does, as far as they go."""
+    not_started: str | None = None
+    """Why a node does not start on what its directory has beside the log; None: it does, as far as that goes."""
     directory_id: str | None = None
     """Under which its directory was formatted; None: nothing says it."""
     is_voter: bool = False
@@ -191,7 +193,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
     `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and `durable_position`,
     where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, `refused`, why a
-    node would not start, or `own_directory_id`, under which the directory was formatted."""
+    node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`, under which the
+    directory was formatted."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -210,6 +213,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].committed_end = row["committed_offset"]
         if row.get("refused") is not None:
             by_directory[row["directory"]].refused = row["refused"]
+        if row.get("not_started") is not None:
+            by_directory[row["directory"]].not_started = row["not_started"]
         if row.get("own_directory_id") is not None:
             by_directory[row["directory"]].directory_id = row["own_directory_id"]
         if row.get("last_epoch_start") is not None:

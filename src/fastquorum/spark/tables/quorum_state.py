@@ -1,7 +1,7 @@
 """`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; the id
 under which it was formatted; where the log's files begin, up to where our durable mark says that it was synced and
 known to be committed, where the last epoch began of those that `leader-epoch-checkpoint` has, and why a node would not
-start on the files that are there.
+start on the files that are there: on its log (`refused`), and on what is beside that (`not_started`).
 
 A row for each of them that is there. One that cannot be read fails the read, is a row with `error`, or is left out, as
 the mode has it; where none is there, or two are, a row says so in every mode.
@@ -50,10 +50,15 @@ FIELDS: Final = (
     pa.field("last_epoch_start", pa.int64()),
     pa.field("refused", pa.string()),
     pa.field("properties_error", pa.string()),
+    pa.field("not_started", pa.string()),
     pa.field("error", pa.string()),
 )
 NO_STATE: Final = "there is no quorum state"
 """The `error` where no file is; with another a file is named in `format`, or the log as a whole cannot be read."""
+_OPENED: Final = frozenset(
+    {FileKind.LOCK, FileKind.MARK, FileKind.EPOCHS, FileKind.INDEX, FileKind.TIME_INDEX, FileKind.TEMPORARY}
+)
+"""Files that a node opens, or takes away, when it starts, whatever is in them."""
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
@@ -70,8 +75,33 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "refused": _refused(log, mark),
         "properties_error": _properties_error(log),
     }
+    file_fault = same["properties_error"] or _file_fault(log)
     for row in _states(log, options):
-        yield {**row, **same}
+        yield {**row, **same, "not_started": file_fault or _state_fault(log, row)}
+
+
+def _state_fault(log: FoundLog, row: Row) -> str | None:
+    """Why a node would not start without this quorum state, which may be missing where it had nothing to vote on."""
+    is_needed = row.get("format") is not None or (log.node_id is not None and not _is_empty(log))
+    return row.get("error") if is_needed else None
+
+
+def _file_fault(log: FoundLog) -> str | None:
+    """Why a node could not open a file of its directory that no other column is of; None: it could."""
+    odd = [each.error for each in log.files if kind_of(each.name) in _OPENED]
+    unread = [_read_fault(log, name) for name in (names.DURABLE_MARK, names.EPOCH_CHECKPOINT)]
+    return next((str(each) for each in (*odd, *unread) if each is not None), None)
+
+
+def _read_fault(log: FoundLog, name: str) -> DirectoryError | None:
+    """Why a file of the log's directory, which is replaced and never removed, cannot be read."""
+    entry = log.entry(name)
+    try:
+        if entry is not None:
+            store_of(entry.path).read(entry.path, 0, 1)
+    except DirectoryError as error:
+        return error
+    return None
 
 
 def _mark(log: FoundLog) -> Mark | None:

@@ -41,6 +41,7 @@ STATE_COLUMNS: Final = (
     "last_epoch_start",
     "refused",
     "properties_error",
+    "not_started",
     "format",
     "error",
 )
@@ -151,6 +152,9 @@ def _of_state(told: pa.Table, end_offset: int) -> list[Finding]:
             found.append(Finding(Kind.QUORUM_STATE, row["error"], None))
         elif row["error"] == NO_STATE and row["node_id"] is not None and end_offset > 0:
             found.append(Finding(Kind.UNCHECKED, NO_STATE, None))
+    others = told["not_started"].drop_null().to_pylist() if "not_started" in told.schema.names else []
+    if others and not found:
+        found.append(Finding(Kind.UNCHECKED, others[0], None))
     return found
 
 
