@@ -22,6 +22,7 @@ from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at,
 from fastquorum.storage.snapshots import FoundSnapshots
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
+_MAY_NOT: Final = (errno.EACCES, errno.EPERM)
 _ANOTHERS: Final = (
     "it is another log's, or was put back without it; put back what belongs together, or replace this replica"
 )
@@ -61,11 +62,19 @@ def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.C
     return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
 
 
+def raise_unless_odd(error: DirectoryError) -> None:
+    """Raise it, where who reads may not look at a file: that says nothing of the file."""
+    if isinstance(error.__cause__, StorageFailed) and error.__cause__.errno_code in _MAY_NOT:
+        raise error
+
+
 def up_to_refusal(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those of a check, and, where it cannot go on, last of all what keeps it from that."""
+    """Those of a check, and, where it cannot go on, last of all what keeps it from that. DirectoryError where that is
+    the reader's business."""
     try:
         yield from findings
     except DirectoryError as error:
+        raise_unless_odd(error)
         yield Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error))
 
 
@@ -247,6 +256,7 @@ class _Verifier:
             try:
                 checked = check_segment(self.disk, self.kernels, names.join(self.directory, name), base, epoch)
             except DirectoryError as error:
+                raise_unless_odd(error)
                 self._find(Severity.CORRUPT, name, error_text(error), 0, base)
                 return
             result.segments[base] = checked
