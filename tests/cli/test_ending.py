@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.cli.main import EXIT_BROKEN_PIPE, EXIT_CODES
-from fastquorum.cli.node_signals import STOPPING
+from fastquorum.cli.node.signals import STOPPING
 from fastquorum.errors import FastQuorumError
 from tests.cli.conftest import COMMAND
 from tests.conftest import ROOT

@@ -13,8 +13,8 @@ import pytest
 
 from fastquorum.cli.completion import SHELLS
 from fastquorum.cli.main import COMMANDS, GROUPS, Command, main, parser_of
-from fastquorum.cli.parser import CommandParser, names_a_path
-from fastquorum.cli.places import places_of
+from fastquorum.cli.terminal.parser import CommandParser, names_a_path
+from fastquorum.cli.terminal.places import places_of
 from tests.cli.conftest import Ran
 
 NOWHERE = "/proc/nowhere/file"

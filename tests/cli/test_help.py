@@ -139,7 +139,7 @@ def test_an_interrupted_sweep_ends_at_once() -> None:
     assert (sweep.returncode, err) == (130, b"")
 
 
-@pytest.mark.parametrize("module", ["typing", "argparse", "fastquorum.errors", "fastquorum.cli.sim_run"])
+@pytest.mark.parametrize("module", ["typing", "argparse", "fastquorum.errors", "fastquorum.cli.sim.run"])
 def test_an_interrupt_while_the_command_is_still_being_imported_is_quiet(module: str) -> None:
     """As the installed script does it."""
     code = f"""
@@ -158,7 +158,7 @@ sys.exit(main())
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-@pytest.mark.parametrize("module", ["argparse", "fastquorum.errors", "fastquorum.cli.run_node"])
+@pytest.mark.parametrize("module", ["argparse", "fastquorum.errors", "fastquorum.cli.node.run"])
 def test_a_signal_without_meaning_to_a_node_ends_none_that_is_still_being_imported(tmp_path: Path, module: str) -> None:
     code = f"""
 import os, signal, sys
@@ -182,7 +182,7 @@ def test_a_quit_ends_a_node_that_is_still_being_imported_without_a_core(tmp_path
 import os, signal, sys
 class Signalling:
     def find_spec(self, name, path=None, target=None):
-        if name == "fastquorum.cli.run_node":
+        if name == "fastquorum.cli.node.run":
             os.kill(os.getpid(), signal.SIGQUIT)
 sys.meta_path.insert(0, Signalling())
 sys.argv = ["fastquorum", "run", "--data", {str(tmp_path / "missing")!r}]
@@ -199,7 +199,7 @@ def test_an_interrupt_is_ignored_where_the_shell_says_so(ignored: bool) -> None:
     code = f"""
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN if {ignored} else signal.default_int_handler)
-from fastquorum.cli import interrupts
+from fastquorum.cli.terminal import interrupts
 interrupts.end_at_once()
 interrupts.undo_first()
 try:

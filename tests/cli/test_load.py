@@ -17,7 +17,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from fastquorum import log
-from fastquorum.cli.load import rate
+from fastquorum.cli.load.command import rate
 from fastquorum.load.hdr import Histogram
 from tests.cli.conftest import COMMAND, Ran, RunningCommand, environment, in_process, wait_until
 from tests.tracing.chrome_rules import check as check_trace

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.json_text import jackson_text, java_double
+from fastquorum.cli.terminal.json_text import jackson_text, java_double
 from fastquorum.kernels import Compression, Kernels, load
 from tests.cli.conftest import Ran
 from tests.wire.golden import CLUSTER

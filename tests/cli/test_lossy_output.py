@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.lossy_output import QUEUED_BYTES_MAX, LossyStream
+from fastquorum.cli.terminal.lossy_output import QUEUED_BYTES_MAX, LossyStream
 from tests.cli.conftest import wait_until
 
 LINE = "x" * 999 + "\n"

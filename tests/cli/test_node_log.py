@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fastquorum.cli.node_log import NodeLog
+from fastquorum.cli.node.log import NodeLog
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.ports import Unreachable
 from fastquorum.types import Endpoint, NodeId

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fastquorum import sync
-from fastquorum.cli import load
-from fastquorum.cli.outputs import Outputs, check_directory, check_file
-from fastquorum.cli.questions import IN_ONE_PROCESS
+from fastquorum.cli.load import command as load
+from fastquorum.cli.spark.questions import IN_ONE_PROCESS
+from fastquorum.cli.terminal.outputs import Outputs, check_directory, check_file
 from fastquorum.errors import UsageError
 from tests.cli.conftest import COMMAND, Ran
 from tests.load.results import result

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fastquorum.cli.run_node import spare_what_is_kept
+from fastquorum.cli.node.run import spare_what_is_kept
 
 FULL, YOUNG = 2, 1
 """Generations."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.shell import look_around
+from fastquorum.cli.shell.command import look_around
 from fastquorum.client.committed import LiveImage
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.client.quorum import QuorumClient

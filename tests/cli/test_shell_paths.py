@@ -2,11 +2,11 @@
 
 import pytest
 
-from fastquorum.cli.shell_columns import in_columns
-from fastquorum.cli.shell_commands import Shell
-from fastquorum.cli.shell_nodes import Directory, Leaf, tree_of
-from fastquorum.cli.shell_paths import find, path_text
-from fastquorum.cli.shell_prompt import offered
+from fastquorum.cli.shell.columns import in_columns
+from fastquorum.cli.shell.commands import Shell
+from fastquorum.cli.shell.nodes import Directory, Leaf, tree_of
+from fastquorum.cli.shell.paths import find, path_text
+from fastquorum.cli.shell.prompt import offered
 from fastquorum.controller.image import EMPTY
 from fastquorum.controller.image.fold import Place
 from fastquorum.wire.access_records import UserScramCredentialRecord

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum import sync
-from fastquorum.cli.reassignment_plan import Planned, read_plan
+from fastquorum.cli.topic.reassignment_plan import Planned, read_plan
 from fastquorum.errors import ConfigError, UsageError
 from fastquorum.node.io.sources import read_file
 from fastquorum.small_files import BYTES_MAX, read_small_file

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli.reassignment_plan import Planned, parse_plan
+from fastquorum.cli.topic.reassignment_plan import Planned, parse_plan
 from tests.cli.conftest import free_port
 from tests.cli.controllers import Controller, Run, controller
 

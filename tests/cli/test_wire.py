@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli.wire_decode import decode_line
-from fastquorum.cli.wire_encode import encode_line
+from fastquorum.cli.wire.decode import decode_line
+from fastquorum.cli.wire.encode import encode_line
 from fastquorum.errors import FastQuorumError
 from tests.cli.conftest import in_process
 from tests.wire.golden import GOLDEN, blank_records

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.cli.wire_exchanges import NOT_ANSWERED, REQUEST_COST_BYTES, Exchange, Exchanges
-from fastquorum.cli.wire_frames import HEAD_BYTES, PLAUSIBLE_BYTES_MAX, Frame, FrameCutter
-from fastquorum.cli.wire_recording import Origin, error_codes, exchange_line, table_row
+from fastquorum.cli.wire.exchanges import NOT_ANSWERED, REQUEST_COST_BYTES, Exchange, Exchanges
+from fastquorum.cli.wire.frames import HEAD_BYTES, PLAUSIBLE_BYTES_MAX, Frame, FrameCutter
+from fastquorum.cli.wire.recording import Origin, error_codes, exchange_line, table_row
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.produce import ProduceRequest
 from tests.cli.sniffing import framed

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli.wire_batches import inside_batches
-from fastquorum.cli.wire_compare import DEFAULT_IGNORED, Difference, Ignored, differences
+from fastquorum.cli.wire.batches import inside_batches
+from fastquorum.cli.wire.compare import DEFAULT_IGNORED, Difference, Ignored, differences
 from fastquorum.kernels import load
 from fastquorum.wire import (
     ApiKey,

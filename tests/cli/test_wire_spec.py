@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli.wire_fields import default_text, fields_table, placed_fields
+from fastquorum.cli.wire.fields import default_text, fields_table, placed_fields
 from fastquorum.wire import API, ApiKey, Message, layout
 from fastquorum.wire.control_records import CONTROL_MESSAGES
 from fastquorum.wire.metadata_records import METADATA_RECORDS

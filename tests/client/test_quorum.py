@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from fastquorum.cli import quorum_describe
 from fastquorum.cli.demo.appender import Acknowledged, Appender
+from fastquorum.cli.quorum import describe as quorum_describe
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.client.refusals import OutcomeUnknown

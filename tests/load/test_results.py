@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
-from fastquorum.cli.load_view import show
+from fastquorum.cli.load.view import show
 from fastquorum.errors import UsageError
 from fastquorum.load import files, history
 from fastquorum.load.chart import charts_of

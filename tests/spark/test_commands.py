@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli import spark_image_diff, spark_latency
 from fastquorum.cli.main import main
-from fastquorum.cli.spark_output import check_out
+from fastquorum.cli.spark import image_diff as spark_image_diff
+from fastquorum.cli.spark import latency as spark_latency
+from fastquorum.cli.spark.shared import check_out
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark.jvm import Jvm

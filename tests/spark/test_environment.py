@@ -187,7 +187,7 @@ def test_a_clusters_workers_have_files_of_their_own(monkeypatch: pytest.MonkeyPa
     [
         ("fastquorum.spark", ("pyspark", "pyarrow", "pandas", "numpy", "subprocess")),
         ("fastquorum.cli.main", ("pyspark", "pyarrow", "fastquorum.spark")),
-        ("fastquorum.cli.doctor", ("pyspark", "pyarrow", "fastquorum.spark")),
+        ("fastquorum.cli.doctor.command", ("pyspark", "pyarrow", "fastquorum.spark")),
     ],
 )
 def test_an_import_brings_nothing_of_spark_along(module: str, absent: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from fastquorum.cli.main import main
-from fastquorum.cli.reassignment_plan import read_plan
+from fastquorum.cli.topic.reassignment_plan import read_plan
 from fastquorum.kernels import load
 from fastquorum.spark.image_jobs import placement
 from fastquorum.spark.pipelines.candidates import OfImage

@@ -13,8 +13,8 @@ import pyarrow.dataset
 import pytest
 
 from fastquorum import tables
-from fastquorum.cli import spark_output
 from fastquorum.cli.main import main
+from fastquorum.cli.spark import shared
 from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark.history import append_history
@@ -274,14 +274,14 @@ def test_a_report_is_printed_whatever_happens_to_its_files(
     expected = capsys.readouterr().out
     pages = tmp_path / "pages"
     pages.mkdir()
-    find = spark_output.check_in
+    find = shared.check_in
 
     def check_in(master: str | None, *paths: str) -> list[Fault]:
         found = find(master, *paths)
         pages.rmdir()
         return found
 
-    monkeypatch.setattr(spark_output, "check_in", check_in)
+    monkeypatch.setattr(shared, "check_in", check_in)
     files = ("--html", str(pages / "page.html"), "--append", str(tmp_path / "kept"))
     assert main([words[0], command, *REPLICAS, *rest, *files]) == 2
     said = capsys.readouterr()

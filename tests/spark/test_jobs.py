@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from fastquorum.cli import spark_anomalies, spark_audit_invariants
 from fastquorum.cli.main import main
+from fastquorum.cli.spark import anomalies as spark_anomalies
+from fastquorum.cli.spark import audit_invariants as spark_audit_invariants
 from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark import jobs

@@ -9,7 +9,7 @@ def main() -> int:
     has no meaning to it."""
     gc.disable()  # until the command begins: what is imported is kept, and looks through it take a fifth of the start
     try:
-        from fastquorum.cli import file_limit, interrupts
+        from fastquorum.cli.terminal import file_limit, interrupts
 
         is_node = sys.argv[1:2] == ["run"]
         interrupts.end_at_once(also_by_quit=is_node)

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from fastquorum.cli.arguments import explain
-from fastquorum.cli.parser import PATHS
+from fastquorum.cli.terminal.arguments import explain
+from fastquorum.cli.terminal.parser import PATHS
 
 SHELLS: Final = ("bash", "zsh", "fish")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural, positive
-from fastquorum.cli.output import print_json, print_table, progress, tell
+from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, load_kernels, natural, positive
+from fastquorum.cli.terminal.output import print_json, print_table, progress, tell
 from fastquorum.generate import (
     FINDERS,
     LIST,

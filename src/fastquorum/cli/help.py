@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastquorum.cli.arguments import explain
+from fastquorum.cli.terminal.arguments import explain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

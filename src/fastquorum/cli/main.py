@@ -14,12 +14,12 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from fastquorum.cli import interrupts
-from fastquorum.cli.counterparts import offline_command, online_command
-from fastquorum.cli.parser import CommandParser
-from fastquorum.cli.places import check_places, places_of
-from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
-from fastquorum.cli.streams import StdoutClosed, complain, drop, open_streams, settle
+from fastquorum.cli.spark.questions import IN_ONE_PROCESS, QUESTIONS
+from fastquorum.cli.terminal import interrupts
+from fastquorum.cli.terminal.counterparts import offline_command, online_command
+from fastquorum.cli.terminal.parser import CommandParser
+from fastquorum.cli.terminal.places import check_places, places_of
+from fastquorum.cli.terminal.streams import StdoutClosed, complain, drop, open_streams, settle
 from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError, UsageError
@@ -57,7 +57,7 @@ GROUPS: Final = {
 
 
 def _module_of(question: str) -> str:
-    return f"spark_{question.replace('-', '_')}"
+    return f"spark.{question.replace('-', '_')}"
 
 
 COMMANDS: Final = tuple(
@@ -65,51 +65,51 @@ COMMANDS: Final = tuple(
     for words, module, summary in (
         ("demo", "demo", "three processes, a real Kafka metadata log, two kill -9, nothing lost"),
         ("random-uuid", "random_uuid", "draw a cluster id or directory id"),
-        ("format", "format_directory", "make a data directory for one node"),
-        ("run", "run_node", "run one node in the foreground"),
-        ("append", "append", "append records through the quorum"),
-        ("read", "read", "read committed records"),
-        ("quorum describe", "quorum_describe", "leader, high watermark, voters, lag"),
-        ("broker list", "broker_list", "every registered broker"),
-        ("broker describe", "broker_describe", "one broker: its registration, and what it holds"),
-        ("broker fence", "broker_fence", "take a broker out of service before its session ends"),
-        ("broker unregister", "broker_unregister", "forget a broker that is gone for good"),
-        ("topic create", "topic_create", "create a topic"),
-        ("topic list", "topic_list", "every topic"),
-        ("topic describe", "topic_describe", "topics with their partitions and configurations"),
-        ("topic delete", "topic_delete", "delete a topic, with all its records"),
-        ("topic reassign", "topic_reassign", "move replicas to other brokers, as a plan says"),
+        ("format", "node.format", "make a data directory for one node"),
+        ("run", "node.run", "run one node in the foreground"),
+        ("append", "quorum.append", "append records through the quorum"),
+        ("read", "quorum.read", "read committed records"),
+        ("quorum describe", "quorum.describe", "leader, high watermark, voters, lag"),
+        ("broker list", "broker.list", "every registered broker"),
+        ("broker describe", "broker.describe", "one broker: its registration, and what it holds"),
+        ("broker fence", "broker.fence", "take a broker out of service before its session ends"),
+        ("broker unregister", "broker.unregister", "forget a broker that is gone for good"),
+        ("topic create", "topic.create", "create a topic"),
+        ("topic list", "topic.list", "every topic"),
+        ("topic describe", "topic.describe", "topics with their partitions and configurations"),
+        ("topic delete", "topic.delete", "delete a topic, with all its records"),
+        ("topic reassign", "topic.reassign", "move replicas to other brokers, as a plan says"),
         ("top", "top", "the quorum live: roles, rates, lags, percentiles"),
-        ("metrics list", "metrics_list", "every metric, its type and meaning"),
-        ("metrics grafana", "metrics_grafana", "the Grafana dashboard"),
-        ("log dump", "log_dump", "print a log's batches and records"),
-        ("log verify", "log_verify", "check every byte of a log directory"),
-        ("log export", "log_export", "a table of stored logs as Parquet or Arrow files"),
-        ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
-        ("image", "image", "brokers, topics, configurations, as a metadata log says them at an offset"),
-        ("image diff", "image_diff", "what changed in a metadata log between two offsets"),
-        ("shell", "shell", "look around in a metadata log as in a file system"),
-        ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
-        ("load", "load", "put a quorum under load, and see what it takes"),
-        ("load compare", "load_compare", "two results of load, as ratios"),
-        ("profile", "profile", "a load with its nodes profiled: flame graph, time off the processor, syncs"),
-        ("wire decode", "wire_decode", "frames in hex to JSON"),
-        ("wire encode", "wire_encode", "JSON to frames in hex"),
-        ("wire sniff", "wire_sniff", "a recording proxy in front of a node"),
-        ("wire replay", "wire_replay", "ask a recording's questions again, compare the answers"),
-        ("wire spec", "wire_spec", "the fields and versions of APIs and records"),
-        ("sim run", "sim_run", "simulate one seed"),
-        ("sim sweep", "sim_sweep", "simulate many seeds"),
-        ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
+        ("metrics list", "metrics.list", "every metric, its type and meaning"),
+        ("metrics grafana", "metrics.grafana", "the Grafana dashboard"),
+        ("log dump", "log.dump", "print a log's batches and records"),
+        ("log verify", "log.verify", "check every byte of a log directory"),
+        ("log export", "log.export", "a table of stored logs as Parquet or Arrow files"),
+        ("log trim", "log.trim", "close a log after a crash, for Kafka's tools"),
+        ("image", "image.command", "brokers, topics, configurations, as a metadata log says them at an offset"),
+        ("image diff", "image.diff", "what changed in a metadata log between two offsets"),
+        ("shell", "shell.command", "look around in a metadata log as in a file system"),
+        ("handover", "node.handover", "a replica's votes between our nodes and Apache Kafka's"),
+        ("load", "load.command", "put a quorum under load, and see what it takes"),
+        ("load compare", "load.compare", "two results of load, as ratios"),
+        ("profile", "load.profile", "a load with its nodes profiled: flame graph, time off the processor, syncs"),
+        ("wire decode", "wire.decode", "frames in hex to JSON"),
+        ("wire encode", "wire.encode", "JSON to frames in hex"),
+        ("wire sniff", "wire.sniff", "a recording proxy in front of a node"),
+        ("wire replay", "wire.replay", "ask a recording's questions again, compare the answers"),
+        ("wire spec", "wire.spec", "the fields and versions of APIs and records"),
+        ("sim run", "sim.run", "simulate one seed"),
+        ("sim sweep", "sim.sweep", "simulate many seeds"),
+        ("sim replay", "sim.replay", "simulate a seed again, with its trace"),
         ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
         *((words, _module_of(question), QUESTIONS[question]) for question, words in IN_ONE_PROCESS.items()),
         *((f"spark {question}", _module_of(question), summary) for question, summary in QUESTIONS.items()),
-        ("spark sim-sweep", "spark_sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
-        ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
+        ("spark sim-sweep", "spark.sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
+        ("spark demo", "spark.demo", "a real Kafka cluster's directories, audited and told as a story"),
         ("help", "help", "explain a command"),
         ("version", "version", "print the version"),
         ("completion", "completion", "let the shell complete commands and options by Tab"),
-        ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
+        ("doctor", "doctor.command", "what is installed here, how fast it syncs, what is wrong"),
     )
 )
 

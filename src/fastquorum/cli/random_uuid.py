@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastquorum.cli.arguments import explain
+from fastquorum.cli.terminal.arguments import explain
 from fastquorum.node.io.directory import new_directory_id
 
 

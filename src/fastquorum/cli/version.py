@@ -2,8 +2,8 @@
 
 import argparse
 
-from fastquorum.cli.arguments import add_format, explain
-from fastquorum.cli.output import print_json
+from fastquorum.cli.terminal.arguments import add_format, explain
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.version import __version__
 
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from fastquorum.cli.wire_proxy import Proxy, Route
+from fastquorum.cli.wire.proxy import Proxy, Route
 from fastquorum.node.io.listening import listen, stop_listening
 from fastquorum.observe.serving import MetricsServer
 from fastquorum.types import Endpoint

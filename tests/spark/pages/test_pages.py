@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.cli import spark_output
+from fastquorum.cli.spark import shared
 from fastquorum.errors import UsageError
 from fastquorum.pages import Card, Page, document, report_of
 from fastquorum.pages.chart import Pen
@@ -180,7 +180,7 @@ def test_a_file_that_is_there_is_refused_before_anything_is_done(
 
 def test_what_could_not_be_written_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no directory"):
-        spark_output.check_out(outputs(html=tmp_path / "none" / "page.html"))
+        shared.check_out(outputs(html=tmp_path / "none" / "page.html"))
     with pytest.raises(UsageError, match="both"):
-        spark_output.check_out(outputs(out=tmp_path / "a.json", html=tmp_path / "a.json"))
-    spark_output.check_out(outputs(out=tmp_path / "new" / "parquet", html=tmp_path / "page.html"))
+        shared.check_out(outputs(out=tmp_path / "a.json", html=tmp_path / "a.json"))
+    shared.check_out(outputs(out=tmp_path / "new" / "parquet", html=tmp_path / "page.html"))

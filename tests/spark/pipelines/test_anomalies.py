@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.cli import spark_anomalies
+from fastquorum.cli.spark import anomalies as spark_anomalies
 from fastquorum.errors import UsageError
 from fastquorum.sim.prng import Prng
 from fastquorum.spark.pages.anomalies import MISSING, page_of

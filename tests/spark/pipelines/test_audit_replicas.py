@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastquorum.cli import spark_audit_replicas
+from fastquorum.cli.spark import audit_replicas as spark_audit_replicas
 from fastquorum.spark.pages.audit_replicas import page_of, warnings_of
 from fastquorum.spark.pipelines.audit_replicas import (
     BATCH_COLUMNS,

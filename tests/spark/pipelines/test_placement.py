@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from fastquorum.cli.reassignment_plan import Planned, parse_plan
+from fastquorum.cli.topic.reassignment_plan import Planned, parse_plan
 from fastquorum.controller.planning import NOBODY, plan_moves
 from fastquorum.spark.pipelines.placement import (
     BROKER_COLUMNS,

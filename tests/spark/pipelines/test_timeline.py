@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.cli import spark_timeline
+from fastquorum.cli.spark import timeline as spark_timeline
 from fastquorum.errors import ImageFailed, UsageError
 from fastquorum.spark.pipelines.timeline import (
     BASE_COLUMNS,

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.cli.arguments import add_format, add_kernels, explain, positive
+from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, positive
 from fastquorum.errors import UsageError
 from fastquorum.types import VOTERS_MAX
 

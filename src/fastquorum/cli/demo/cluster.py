@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.cli.arguments import load_kernels
 from fastquorum.cli.demo.cluster_acts import Acts
 from fastquorum.cli.demo.cluster_client import ClusterClient
 from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered, as_json, count_of
@@ -14,6 +13,7 @@ from fastquorum.cli.demo.members import SESSION_MS, members_of
 from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.cli.demo.stage import Ended, on_stage
+from fastquorum.cli.terminal.arguments import load_kernels
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.controller_requests import ControllerClient, only
 from fastquorum.cli.demo.cluster_ledger import Created
+from fastquorum.cli.quorum.controller_requests import ControllerClient, only
 from fastquorum.client.committed import committed_fold
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient

@@ -11,7 +11,7 @@ import sys
 from fastquorum import sync
 from fastquorum.broker import View
 from fastquorum.broker.partitions import held_partitions
-from fastquorum.cli.stdin_end import terminate, when_stdin_ends
+from fastquorum.cli.terminal.stdin_end import terminate, when_stdin_ends
 
 
 def main() -> None:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.cli.arguments import load_kernels
 from fastquorum.cli.demo.appender import Acknowledged, Appender
 from fastquorum.cli.demo.killer import Killer
 from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.cli.demo.stage import Ended, on_stage
 from fastquorum.cli.demo.verdict import Verdict, judge
+from fastquorum.cli.terminal.arguments import load_kernels
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.data import carried_records

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 from fastquorum.cli.demo.verdict import Verdict
-from fastquorum.cli.output import print_json
+from fastquorum.cli.terminal.output import print_json
 
 if TYPE_CHECKING:
     from fastquorum.cli.demo.cluster import ClusterOutcome

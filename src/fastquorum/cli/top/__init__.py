@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, port_number, positive_seconds
+from fastquorum.cli.terminal.arguments import add_format, explain, parse_bootstrap, port_number, positive_seconds
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
 

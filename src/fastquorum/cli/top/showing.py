@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.cli.top.comparing import NodeRow, QuorumRow, compare
 from fastquorum.cli.top.looking import Look, Looker
 

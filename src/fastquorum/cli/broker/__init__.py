@@ -1,0 +1,1 @@
+"""`fastquorum broker ...`: the brokers of a cluster, as its controllers know them."""

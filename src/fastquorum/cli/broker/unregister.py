@@ -1,0 +1,53 @@
+"""`fastquorum broker unregister`: a broker that is gone for good is forgotten."""
+
+import argparse
+from typing import Final
+
+from fastquorum.cli.quorum.controller_requests import ControllerClient
+from fastquorum.cli.terminal.arguments import (
+    add_bootstrap,
+    add_format,
+    add_kernels,
+    explain,
+    load_kernels,
+    node_number,
+    parse_bootstrap,
+)
+from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.wire.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+_VERSION: Final = 0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Forget a broker: it is out of every ISR, leads nothing, and takes no new replicas. It stays in the replicas "
+        "of its partitions; move these to others first (`fastquorum topic reassign`). A broker that still runs "
+        "registers anew when it is started again.",
+        "fastquorum broker unregister 11 --bootstrap h1:9093,h2:9093,h3:9093",
+    )
+    parser.add_argument("id", metavar="ID", type=node_number, help="the broker's node.id")
+    add_bootstrap(parser)
+    add_format(parser)
+    add_kernels(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
+        controller = ControllerClient(
+            client,
+            Deadline(arguments.timeout),
+            change=f"broker {arguments.id} was unregistered",
+            look="fastquorum broker list",
+        )
+        request = UnregisterBrokerRequest(broker_id=arguments.id)
+        answer = controller.ask(request, _VERSION, UnregisterBrokerResponse, lambda told: told.error_code)
+        controller.check(answer.error_code, answer.error_message)
+    if arguments.format == "json":
+        print_json({"id": arguments.id, "unregistered": True})
+    else:
+        print(f"Broker {arguments.id} is no longer registered.")
+    return 0

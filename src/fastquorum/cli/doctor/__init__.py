@@ -1,0 +1,1 @@
+"""`fastquorum doctor`: what is installed here, and what is wrong."""

@@ -1,0 +1,1 @@
+"""`fastquorum image`, and the images that other commands show."""

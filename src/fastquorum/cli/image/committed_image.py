@@ -1,0 +1,30 @@
+"""The image of a running quorum, as commands ask for it: by their arguments, with progress where somebody watches."""
+
+import argparse
+from functools import partial
+from typing import Final
+
+from fastquorum.cli.terminal.arguments import load_kernels, parse_bootstrap
+from fastquorum.cli.terminal.output import progress, tell
+from fastquorum.client.committed import committed_fold
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold
+from fastquorum.kernels import Kernels
+from fastquorum.types import Offset
+
+WATCH: Final = partial(progress, "reading the metadata log")
+"""A progress bar, where somebody watches."""
+
+
+def committed_image(arguments: argparse.Namespace) -> Image:
+    """Of the quorum that a command was told of: see `arguments.add_bootstrap` and `add_kernels`. Raises as
+    `committed_fold`."""
+    kernels = load_kernels(arguments.kernels)
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
+        return watched_fold(client, kernels, arguments.timeout).image
+
+
+def watched_fold(client: QuorumClient, kernels: Kernels, timeout_s: float, end_offset: Offset | None = None) -> Fold:
+    """`committed_fold` with a progress bar. Raises as that."""
+    return committed_fold(client, kernels, timeout_s, end_offset, WATCH)

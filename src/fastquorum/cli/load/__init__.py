@@ -1,0 +1,1 @@
+"""`fastquorum load` and `profile`: a quorum under load."""

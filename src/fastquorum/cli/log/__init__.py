@@ -1,0 +1,1 @@
+"""`fastquorum log ...`: logs that nobody runs."""

@@ -1,0 +1,1 @@
+"""`fastquorum metrics ...`: what a node tells of itself."""

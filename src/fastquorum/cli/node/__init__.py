@@ -1,0 +1,1 @@
+"""`fastquorum format`, `run` and `handover`: one node and its data directory."""

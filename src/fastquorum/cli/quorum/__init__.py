@@ -1,0 +1,1 @@
+"""`fastquorum quorum`, `append`, `read`: a running quorum, asked from outside."""

@@ -1,0 +1,1 @@
+"""`fastquorum shell`: a metadata image as a file system."""

@@ -1,0 +1,124 @@
+"""`fastquorum shell`: look around in a metadata image as in a file system."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from fastquorum.cli.image.committed_image import WATCH, watched_fold
+from fastquorum.cli.image.offset import tell_torn, tell_where
+from fastquorum.cli.shell.commands import Shell
+from fastquorum.cli.shell.nodes import Directory, tree_of
+from fastquorum.cli.shell.prompt import Prompt, Script
+from fastquorum.cli.terminal.arguments import (
+    add_bootstrap,
+    add_format,
+    add_kernels,
+    explain,
+    load_kernels,
+    natural,
+    parse_bootstrap,
+)
+from fastquorum.cli.terminal.output import tell, working
+from fastquorum.client.committed import LiveImage
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.images import fold_as_recovered
+from fastquorum.storage.io_disk import exists
+from fastquorum.storage.io_open import fold_file, open_offline
+
+Source = Callable[[], tuple[Image, Place]]
+"""The image, and where in the log it stands. It is called for each command: a live one may have moved on."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Look around in what a metadata log comes to as in a file system, with the paths and the output of Apache "
+        "Kafka's kafka-metadata-shell: at a prompt with completion, for lines on stdin, or for one command. Reads a "
+        "data or log directory, or a checkpoint or first segment, ours or Kafka's, and changes nothing. With "
+        "--bootstrap each command sees what is committed in a running quorum by then.\n"
+        "cat shows SCRAM keys in full, as Kafka's shell does; JSON leaves them out.",
+        "fastquorum shell n1",
+        "fastquorum shell n1 ls /image/topics/byName",
+        "fastquorum shell n1 --at 3829 cat '/image/topics/byName/my-topic/*'",
+        "fastquorum shell n1/__cluster_metadata-0/00000000000000003829-0000000003.checkpoint tree /image/cluster",
+        "fastquorum shell n1 tree /image/features --format json",
+        "fastquorum shell --bootstrap h1:9093,h2:9093,h3:9093",
+        "echo 'find /image/configs' | fastquorum shell n1",
+    )
+    parser.add_argument("path", metavar="DIR|FILE", nargs="?")
+    parser.add_argument("words", metavar="COMMAND", nargs="*", help="one command and what it is about; help lists them")
+    parser.add_argument(
+        "--at",
+        metavar="OFFSET",
+        type=natural,
+        help="what the records below this offset come to (default: all there are); a batch counts as a whole",
+    )
+    add_bootstrap(parser, required=False)
+    add_format(parser)
+    add_kernels(parser)
+    parser.set_defaults(options_anywhere=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path, command = arguments.path, arguments.words
+    if arguments.bootstrap is not None and path is not None:
+        path, command = None, [path, *command]
+    elif arguments.bootstrap is None and path is None:
+        raise UsageError("which directory or file, or, by --bootstrap, which quorum?", "see fastquorum shell --help")
+    if arguments.format == "json" and not command:
+        raise UsageError("--format json is for one command", "fastquorum shell DIR ls /image --format json")
+    kernels = load_kernels(arguments.kernels)
+    if path is None:
+        with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
+            source = _source(client, kernels, arguments)
+            return look_around(source, command, as_json=arguments.format == "json")
+    with working(f"reading {path}"):
+        if os.path.isdir(path):
+            fold, tail = fold_as_recovered(open_offline(path, kernels), kernels, arguments.at)
+        elif not exists(path):
+            raise DirectoryError("there is no such directory or file", path=path)
+        else:
+            fold, tail = fold_file(path, kernels, arguments.at), None
+    tell_where(fold, arguments.at)
+    tell_torn(tail)
+    return look_around(lambda: _seen(fold), command, as_json=arguments.format == "json")
+
+
+def _source(client: QuorumClient, kernels: Kernels, arguments: argparse.Namespace) -> Source:
+    """Of a running quorum: as it is at each command, or, if an offset was named, as it was there."""
+    if arguments.at is None:
+        live = LiveImage(client, kernels, arguments.timeout)
+        live.at(watch=WATCH)
+        return lambda: _seen(live.at())
+    fold = watched_fold(client, kernels, arguments.timeout, arguments.at)
+    tell_where(fold, arguments.at)
+    return lambda: _seen(fold)
+
+
+def _seen(fold: Fold) -> tuple[Image, Place]:
+    return fold.image, fold.place
+
+
+def look_around(source: Source, command: Sequence[str] = (), *, as_json: bool = False) -> int:
+    """Run one command over an image, or, without one, a prompt or the lines of stdin; the exit code."""
+
+    def look() -> Directory:
+        return tree_of(*source())
+
+    def complain(text: str) -> None:
+        sys.stdout.flush()
+        tell(f"fastquorum shell: {text}" if command else text)
+
+    shell = Shell(look, complain, as_json=as_json)
+    if command:
+        return 0 if shell.run(command) else UsageError.exit_code
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return Script(shell).run()
+    _, place = source()
+    print(f"The image of offsets below {place.end_offset}, epoch {place.epoch}; help lists the commands")
+    return Prompt(shell).run()

@@ -1,0 +1,1 @@
+"""`fastquorum sim ...`: whole quorums in simulated time."""

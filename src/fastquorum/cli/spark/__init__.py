@@ -1,0 +1,1 @@
+"""`fastquorum spark ...`, `audit ...` and `report ...`: questions about many logs."""

@@ -1,0 +1,61 @@
+"""`fastquorum spark demo`: a real Kafka cluster's directories, audited and told as a story, without a system Java."""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from fastquorum.cli.spark import audit_replicas, shared, timeline
+from fastquorum.cli.terminal.arguments import add_format, explain
+from fastquorum.cli.terminal.output import tell
+from fastquorum.data import unpack_cluster
+from fastquorum.spark.pages.demo import page_of
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Read what three controllers of Apache Kafka 4.3.0 left on disk, in a Spark of this machine: which replica has "
+        "what the others have not, and what happened to the cluster. Exits 1 if anything but one uncommitted tail is "
+        "found, which would be wrong.",
+        "fastquorum spark demo",
+    )
+    parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
+    shared.add_html(parser)
+    add_format(parser)
+    parser.set_defaults(out=None, append=None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    shared.check_out(arguments)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fastquorum-spark-") as directory:
+        replicas = unpack_cluster(Path(directory))
+        if arguments.format == "table":
+            tell(f"the directories of {len(replicas)} real controllers, unpacked into {directory}")
+        said = _look(arguments.master, directory)
+    said["seconds"] = round(time.monotonic() - began, 1)
+    is_told = not any("unchecked" in each for each in said["timeline"]["clusters"])
+    said["ok"] = is_told and not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
+    shared.hand_out(arguments, said, {}, page_of, _show)
+    return 0 if said["ok"] else 1
+
+
+def _look(master: str, directory: str) -> dict[str, Any]:
+    with shared.spark_of(master, "reading the logs") as spark:
+        from fastquorum.spark import jobs
+        from fastquorum.spark.pipelines import audit_replicas, timeline
+
+        audited = jobs.audit_replicas(spark, directory).toArrow()
+        packed = jobs.timelines(spark, directory).toArrow()
+    told = timeline.as_report(timeline.PACKING.unpacked(packed))
+    return {"audit": audit_replicas.as_report(audited), "timeline": told}
+
+
+def _show(said: dict[str, Any]) -> None:
+    print("Do the replicas hold the same bytes?\n")
+    audit_replicas.show(said["audit"])
+    print("\nWhat happened?\n")
+    timeline.show(said["timeline"])
+    print(f"{'GREEN' if said['ok'] else 'RED'}, {said['seconds']} s")

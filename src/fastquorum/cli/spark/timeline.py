@@ -1,0 +1,58 @@
+"""`fastquorum spark timeline`: who led when, who was fenced, which partitions were without enough replicas."""
+
+import argparse
+from datetime import UTC, datetime
+from typing import Any
+
+from fastquorum.cli.spark import shared
+from fastquorum.spark.pages.timeline import page_of
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    shared.configure(
+        parser,
+        "Tell what each cluster went through: leaders of the "
+        "quorum, brokers that were fenced and came back; for how long partitions were offline, under-replicated, or "
+        "under their least ISR. --out DIR has a directory for each of events, partitions, brokers and summary.\n"
+        f"{shared.BY_WHICH}\n"
+        "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history; and if a "
+        "directory could not be read.",
+        "fastquorum spark timeline /var/lib/controllers --out timeline.json",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    shared.check_out(arguments)
+    path = shared.path_of(arguments)
+    left_out = shared.left_out(arguments.master, path)
+    with shared.engine_of(arguments) as engine:
+        packed = engine.timelines(path)
+    from fastquorum.spark.pipelines.choosing import could_look
+    from fastquorum.spark.pipelines.timeline import PACKING, as_report
+
+    found = PACKING.unpacked(packed)
+    report = {**as_report(found), "left_out": left_out}
+    shared.hand_out(arguments, report, PACKING.tables(found), page_of, show)
+    return 0 if could_look(report["clusters"]) and not left_out else 1
+
+
+def show(report: dict[str, Any]) -> None:
+    """For people."""
+    from fastquorum.spark.pipelines.timeline import as_text
+
+    for cluster in report["clusters"]:
+        heading, *lines = as_text(cluster)
+        print(heading)
+        for event in report["events"]:
+            if event["cluster_id"] == cluster["cluster_id"]:
+                print(f"{_moment(event['timestamp'])}  {event['offset']:>8}  {event['text']}")
+        print()
+        for line in lines:
+            print(line)
+        print()
+
+
+def _moment(timestamp: str) -> str:
+    """As it is written in the report, in UTC, and always as long."""
+    moment = datetime.fromisoformat(timestamp).astimezone(UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""What every command does with its terminal: arguments, output, interrupts."""

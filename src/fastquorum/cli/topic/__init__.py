@@ -1,0 +1,1 @@
+"""`fastquorum topic ...`: topics are created, moved, deleted and shown."""

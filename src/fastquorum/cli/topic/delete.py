@@ -1,0 +1,54 @@
+"""`fastquorum topic delete`: a topic is deleted, with all its records."""
+
+import argparse
+from typing import Final
+
+from fastquorum.cli.quorum.controller_requests import ControllerClient, only
+from fastquorum.cli.terminal.arguments import (
+    add_bootstrap,
+    add_format,
+    add_kernels,
+    explain,
+    load_kernels,
+    parse_bootstrap,
+    sendable,
+)
+from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.wire.topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+_VERSION: Final = 6
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Delete a topic. It is gone from the metadata when this returns; its brokers then remove its records. Nothing "
+        "asks whether you are sure.",
+        "fastquorum topic delete orders --bootstrap h1:9093,h2:9093,h3:9093",
+    )
+    parser.add_argument("name", metavar="NAME", type=sendable)
+    add_bootstrap(parser)
+    add_format(parser)
+    add_kernels(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    name, deadline = arguments.name, Deadline(arguments.timeout)
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
+        controller = ControllerClient(
+            client, deadline, change=f"topic {name} was deleted", look="fastquorum topic list"
+        )
+        topic = DeleteTopicsRequest.DeleteTopicState(name=name)
+        request = DeleteTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
+        answer = controller.ask(request, _VERSION, DeleteTopicsResponse, lambda told: only(told.responses).error_code)
+        told = only(answer.responses)
+        controller.check(
+            told.error_code, f"topic {name}: {told.error_message}" if told.error_message else f"topic {name}"
+        )
+    if arguments.format == "json":
+        print_json({"name": name, "id": str(told.topic_id), "deleted": True})
+    else:
+        print(f"Deleted topic {name}.")
+    return 0

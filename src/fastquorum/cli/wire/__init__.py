@@ -1,0 +1,1 @@
+"""`fastquorum wire ...`: Kafka's frames."""
