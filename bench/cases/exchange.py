@@ -14,7 +14,7 @@ from bench.cases.setting import Setting
 from bench.measure import MICROSECONDS, Case, Contender, Role
 from fastquorum.kernels import load
 from fastquorum.wire import ApiKey, frames_of, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 TOPIC: Final = "quorum"
 VALUE: Final = b"v" * 100

@@ -9,8 +9,8 @@ from bench.measure import GB_PER_S, M_RECORDS_PER_S, NANOSECONDS, Case, Goal, Ro
 from fastquorum.controller.image.partition import Partition
 from fastquorum.kernels.producers import Stamp
 from fastquorum.types import Uuid
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord
 
 PRODUCERS = 1_000
 PARTITIONS = 100

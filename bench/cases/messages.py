@@ -25,8 +25,8 @@ from fastquorum.kernels.pure.fetch_layout import (
 )
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import Message, codec_of, decode, decode_request_header, encode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "kafka-4.3.0" / "wire.jsonl.gz"
 FETCH_18_REQUEST: Final = struct.Struct(">iiibiiB16sBiiqiqiBBB16sBBqBBBBBBB22sBBiqB")

@@ -13,13 +13,13 @@ from bench.controllers.quorums import CLUSTER_ID, READY_S
 from bench.controllers.wire import Connection
 from fastquorum.controller.image.features import SUPPORTED
 from fastquorum.types import Endpoint, NodeId, Uuid
-from fastquorum.wire.brokers import (
+from fastquorum.wire.error_codes import ErrorCode, error_name
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode, error_name
 
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1

@@ -8,7 +8,7 @@ from bench.controllers.loop import Work
 from bench.controllers.wire import Connection, Request
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 VERSION: Final = 7
 TIMEOUT_MS: Final = 60_000

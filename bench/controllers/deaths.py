@@ -19,7 +19,7 @@ from bench.controllers.watching import Key, Watch
 from bench.controllers.wire import Connection
 from bench.figures.figure import Goal, Measured
 from fastquorum.types import NodeId
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 IN_A_TOPIC: Final = 100
 IN_A_REQUEST: Final = 5_000

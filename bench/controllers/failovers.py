@@ -20,7 +20,7 @@ from bench.controllers.wire import Connection
 from bench.figures.figure import Goal, Measured
 from fastquorum.types import Endpoint
 from fastquorum.wire.error_codes import ErrorCode, error_name
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 SESSION_MS: Final = 600_000
 """Nobody beats meanwhile, and nobody is to be fenced."""

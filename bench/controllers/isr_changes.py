@@ -16,8 +16,8 @@ from bench.figures.figure import Goal, Measured
 from fastquorum.controller.image import Image
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 VERSION: Final = 3
 BROKERS: Final = 6

@@ -12,11 +12,11 @@ from bench.compare.workload import BadAnswer
 from bench.controllers.wire import Connection, unless_lost
 from fastquorum.kernels import load
 from fastquorum.types import METADATA_TOPIC_ID, Epoch, Offset, Uuid
-from fastquorum.wire.codec import codec_of
+from fastquorum.wire.codec.codec import codec_of
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.metadata_records import decode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.records.metadata import decode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord
 
 VERSION: Final = 18
 """The first with which a change of the high watermark alone is answered."""

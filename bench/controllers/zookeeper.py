@@ -14,8 +14,8 @@ from bench.compare.workload import BadAnswer
 from bench.controllers.loop import Work
 from bench.controllers.wire import Connection, Request, framed, unless_lost
 from fastquorum.types import Endpoint, Uuid
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 
 ROOT: Final = "/topics"
 SESSION_MS: Final = 30_000

@@ -23,12 +23,12 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch, Uuid
-from fastquorum.wire.broker_records import RegisterBrokerRecord
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.records.brokers import RegisterBrokerRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 
 PARTITIONS, QUICK_PARTITIONS = 1_000_000, 10_000
 BROKERS: Final = 1_000

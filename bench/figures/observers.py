@@ -19,7 +19,7 @@ from typing import Any, Final
 from fastquorum.kernels import load
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Uuid
 from fastquorum.wire import decode_response, encode_request, request_header
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 FIRST_ID: Final = 1000
 VERSION: Final = 17

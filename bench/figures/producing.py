@@ -17,7 +17,7 @@ from bench.compare.programs import loops
 from bench.compare.programs.kafka_client import PARTITION, TOPIC
 from fastquorum.kernels import load
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 VERSION: Final = 9
 WAIT_MS: Final = 20_000

@@ -21,8 +21,8 @@ from fastquorum.errors import (
 from fastquorum.kernels.producers import Stamp
 from fastquorum.node.confirming import FINAL_REFUSALS
 from fastquorum.node.io.clock import now_us
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
 
 KERNELS = pytest.mark.parametrize("kernels", ["native", "pure"])

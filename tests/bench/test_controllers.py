@@ -28,7 +28,7 @@ from bench.controllers.zookeeper import Znodes, count_znodes
 from bench.figures.figure import Goal, Measured
 from fastquorum.types import Endpoint
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None or shutil.which("mvn") is None,

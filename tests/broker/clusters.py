@@ -13,7 +13,7 @@ from fastquorum.kernels import load
 from fastquorum.node.settings import from_arguments
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, Trio
 
 SESSION_US = 3_000_000

@@ -22,13 +22,13 @@ from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import FastQuorumError
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from fastquorum.wire.message import Message
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 BOOTSTRAP = (Endpoint("CONTROLLER", "h1", 9093), Endpoint("CONTROLLER", "h2", 9093))

@@ -7,11 +7,11 @@ from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
 from fastquorum.kernels import load
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.broker_records import RegisterBrokerRecord
-from fastquorum.wire.brokers import BrokerHeartbeatResponse, BrokerRegistrationResponse
-from fastquorum.wire.configs import DescribeConfigsResponse
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.brokers import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from fastquorum.wire.messages.configs import DescribeConfigsResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.records.brokers import RegisterBrokerRecord
 from tests.broker.rig import CONFIG, SECOND, SETTINGS, NoChance
 from tests.broker.test_follower import LEADER, LEVEL, batch, topic
 

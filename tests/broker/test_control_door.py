@@ -16,9 +16,9 @@ from fastquorum.wire import (
     frames_of,
     request_header,
 )
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from tests.broker.test_told import lead, stop
 
 CONNECTION, OTHER = 5, 6

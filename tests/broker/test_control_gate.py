@@ -5,7 +5,7 @@ import pytest
 from fastquorum.broker.control_gate import WAITING_MAX, Act, ControlGate, Effect, Refuse, Request
 from fastquorum.wire import API, decode, encode
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
 KINDS = [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest]
 EPOCH = 40

@@ -15,13 +15,13 @@ from fastquorum.broker.settings import FEATURES
 from fastquorum.errors import ConfigError, NotAdmitted
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import (
+from fastquorum.wire.messages.brokers import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.inter_broker import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsrRequest,

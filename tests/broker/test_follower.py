@@ -11,13 +11,13 @@ from fastquorum.errors import ImageFailed, ProtocolFatal, UsageError
 from fastquorum.kernels import Kernels, load
 from fastquorum.types import Endpoint, OffsetAndEpoch, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 from tests.broker.rig import BOOTSTRAP, CLUSTER_ID, MS, SECOND, SETTINGS, NoChance
 
 KERNELS: Kernels = load("pure")

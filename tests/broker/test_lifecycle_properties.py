@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fastquorum.broker.events import Answered, Ask, Unanswered
 from fastquorum.broker.states import State
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationResponse
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationResponse
 from tests.broker.rig import LEASE, MS, SECOND, Life
 
 SAYS = ("yes", "yes", "yes", "fenced", "stale", "not controller", "lost", "late", "go")

@@ -8,9 +8,9 @@ from fastquorum.broker import State
 from fastquorum.broker.metadata_heartbeat import request_of, response_of
 from fastquorum.controller.broker_info import BROKER_INFO_VERSION
 from fastquorum.errors import NotAdmitted
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatResponse
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.controller_heartbeat import BrokerState, MetadataHeartbeatResponse
 from tests.api.nodes import WAIT_S
 from tests.broker.clusters import create_topic, join, one_controller, seen
 

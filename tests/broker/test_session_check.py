@@ -8,9 +8,13 @@ from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
 from fastquorum.errors import ConfigError
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest, BrokerRegistrationResponse
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from tests.broker.rig import SECOND
 from tests.broker.test_agent import NOW, Member, session_of
 

@@ -4,7 +4,7 @@ from fastquorum.broker.told import Telling, TopicPartition
 from fastquorum.controller.control_requests import LEADER_DURING_DELETE
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.inter_broker import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,

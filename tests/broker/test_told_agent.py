@@ -11,12 +11,16 @@ from fastquorum.broker.told_agent import ToldAgent
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
-from fastquorum.wire.configs import DescribeConfigsRequest
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest, MetadataHeartbeatResponse
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
+from fastquorum.wire.messages.configs import DescribeConfigsRequest
+from fastquorum.wire.messages.controller_heartbeat import (
+    BrokerState,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.broker.rig import BOOTSTRAP, LEASE, MS, SECOND, SETTINGS, NoChance
 from tests.broker.test_agent import session_of
 from tests.broker.test_control_door import frame

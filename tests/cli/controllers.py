@@ -10,7 +10,7 @@ from fastquorum.client.connection import Connection, Deadline
 from fastquorum.loopback import free_ports
 from fastquorum.types import LISTENER_NAME, Endpoint, Uuid
 from fastquorum.wire import Message
-from fastquorum.wire.brokers import (
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

@@ -10,9 +10,9 @@ import pytest
 from fastquorum.kernels import load
 from fastquorum.loopback import free_ports
 from fastquorum.types import OffsetAndEpoch, Uuid
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import TopicRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import TopicRecord
 from tests.cli.controllers import Controller, Run, controller
 from tests.storage.logs import checkpoint, checkpoint_path
 

@@ -21,11 +21,11 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io_open import open_offline
 from fastquorum.types import Uuid
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
-from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.cli.conftest import COMMAND, Ran, environment, running_with
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 
 from fastquorum.kernels import load
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
-from fastquorum.wire.cluster_records import BeginTransactionRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import BeginTransactionRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.cli.conftest import Ran
 from tests.spark.damage import change
 from tests.wire.golden import CLUSTER

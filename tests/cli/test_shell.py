@@ -15,9 +15,9 @@ from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.fold import Place
 from fastquorum.kernels import load
-from fastquorum.wire.access_records import AccessControlEntryRecord
-from fastquorum.wire.cluster_records import ClientQuotaRecord, ConfigRecord
 from fastquorum.wire.message import Message
+from fastquorum.wire.records.access import AccessControlEntryRecord
+from fastquorum.wire.records.cluster import ClientQuotaRecord, ConfigRecord
 from tests.cli.conftest import Ran, files_of, in_process
 from tests.cli.controllers import controller
 from tests.controller.image.test_image import FULL, ID

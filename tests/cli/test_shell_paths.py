@@ -9,7 +9,7 @@ from fastquorum.cli.shell.paths import find, path_text
 from fastquorum.cli.shell.prompt import offered
 from fastquorum.controller.image import EMPTY
 from fastquorum.controller.image.fold import Place
-from fastquorum.wire.access_records import UserScramCredentialRecord
+from fastquorum.wire.records.access import UserScramCredentialRecord
 
 
 def directory(names: list[str]) -> Directory:

@@ -13,7 +13,7 @@ from fastquorum.cli.wire.exchanges import NOT_ANSWERED, REQUEST_COST_BYTES, Exch
 from fastquorum.cli.wire.frames import HEAD_BYTES, PLAUSIBLE_BYTES_MAX, Frame, FrameCutter
 from fastquorum.cli.wire.recording import Origin, error_codes, exchange_line, table_row
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.produce import ProduceRequest
 from tests.cli.sniffing import framed
 from tests.wire.golden import frames
 

@@ -29,8 +29,8 @@ from fastquorum.wire import (
     request_header,
     to_json,
 )
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.produce import ProduceRequest
 from tests.cli.conftest import COMMAND, Ran, RunningCommand, free_port, in_process
 from tests.cli.sniffing import LOCAL, FakeServer, Sniffer, framed, read_lines, receive_frame
 from tests.wire.golden import GOLDEN

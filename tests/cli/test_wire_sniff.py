@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
 from tests.cli.conftest import Ran, RunningCommand, free_port, in_process, wait_until
 from tests.cli.sniffing import (
     LOCAL,

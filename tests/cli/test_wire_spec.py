@@ -8,8 +8,8 @@ import pytest
 
 from fastquorum.cli.wire.fields import default_text, fields_table, placed_fields
 from fastquorum.wire import API, ApiKey, Message, layout
-from fastquorum.wire.control_records import CONTROL_MESSAGES
-from fastquorum.wire.metadata_records import METADATA_RECORDS
+from fastquorum.wire.records.control import CONTROL_MESSAGES
+from fastquorum.wire.records.metadata import METADATA_RECORDS
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]

@@ -22,8 +22,8 @@ from fastquorum.errors import (
 from fastquorum.kernels import load
 from fastquorum.types import LISTENER_NAME, Endpoint, Offset
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.produce import ProduceResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.produce import ProduceResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 Answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 Topic = DescribeQuorumResponse.TopicData

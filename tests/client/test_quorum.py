@@ -17,9 +17,9 @@ from fastquorum.errors import FatalError, FrameError, NotReady, Overloaded, Usag
 from fastquorum.kernels import Record, load
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, Offset, Uuid
 from fastquorum.wire import ApiKey, ErrorCode, Message, encode_response
-from fastquorum.wire.cluster import DescribeClusterResponse
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.cluster import DescribeClusterResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 UNKNOWN = OutcomeUnknown("it closed the connection", is_sealed=True)

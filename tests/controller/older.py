@@ -5,14 +5,14 @@ from typing import Any
 from fastquorum.controller import controlled_shutdowns, isr_changes, metadata_heartbeats
 from fastquorum.controller.broker_info import broker_info_feature
 from fastquorum.types import NodeId
-from fastquorum.wire.brokers import BrokerRegistrationRequest
-from fastquorum.wire.controller_heartbeat import (
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest
+from fastquorum.wire.messages.controller_heartbeat import (
     BrokerState,
     IsrChangeRequest,
     IsrChangeResponse,
     MetadataHeartbeatRequest,
 )
-from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
+from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.controller.rig import FEATURES, Controller
 
 NEW, OLD = (2, 2), (2, 1)

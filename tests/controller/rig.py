@@ -13,19 +13,19 @@ from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NodeId, Uuid
-from fastquorum.wire.brokers import (
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     UnregisterBrokerRequest,
 )
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
-from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.records.cluster import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 
 CLUSTER_ID = "cluster"
 SECOND = 1_000_000

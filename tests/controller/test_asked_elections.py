@@ -6,10 +6,10 @@ from fastquorum.controller import elections
 from fastquorum.controller.requests import refused
 from fastquorum.types import NO_NODE
 from fastquorum.wire import decode, encode
-from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
-from fastquorum.wire.topic_records import RemoveTopicRecord
+from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.topics import RemoveTopicRecord
 from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
 
 PREFERRED, UNCLEAN = 0, 1

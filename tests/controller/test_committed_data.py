@@ -14,9 +14,9 @@ import pytest
 from fastquorum.controller import configs, elections, features, reassignments
 from fastquorum.controller.image.partition import Partition
 from fastquorum.types import NodeId
-from fastquorum.wire.cluster import UpdateFeaturesRequest
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest
-from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest
+from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest
 from tests.controller import rig
 
 BROKERS = (1, 2, 3, 4)

@@ -10,15 +10,15 @@ from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
-from fastquorum.wire.broker_records import RegisterControllerRecord
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.configs import (
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.records.brokers import RegisterControllerRecord
+from fastquorum.wire.records.cluster import ConfigRecord
 from tests.controller.rig import Controller
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32

@@ -3,9 +3,9 @@
 from fastquorum.broker.control_gate import Act, ControlGate, Refuse
 from fastquorum.controller.control_queue import ControlQueue
 from fastquorum.controller.control_requests import ControlRequest
-from fastquorum.wire.controller_heartbeat import BrokerState
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, UpdateMetadataRequest
+from fastquorum.wire.messages.controller_heartbeat import BrokerState
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, UpdateMetadataRequest
 from tests.controller.test_control_requests import Telling, gist, three
 
 

@@ -13,9 +13,9 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener, broker_record
 from fastquorum.types import NodeId
 from fastquorum.wire import encode
-from fastquorum.wire.controller_heartbeat import BrokerState
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
-from fastquorum.wire.topic_records import PartitionChangeRecord, RemoveTopicRecord
+from fastquorum.wire.messages.controller_heartbeat import BrokerState
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from fastquorum.wire.records.topics import PartitionChangeRecord, RemoveTopicRecord
 from tests.controller.older import OlderController
 from tests.controller.rig import TOPIC_ID, uuid
 

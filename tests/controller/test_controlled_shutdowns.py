@@ -1,7 +1,7 @@
 """KIP-380's ControlledShutdown. Each test names the sentence that it shows."""
 
-from fastquorum.wire.controller_heartbeat import BrokerState
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.controller_heartbeat import BrokerState
 from tests.controller.older import OLD, OlderController
 from tests.controller.rig import refusal
 

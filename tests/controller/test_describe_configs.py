@@ -9,10 +9,10 @@ from fastquorum.controller.describe_configs import Asked, Described, Entry, desc
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.node_configs import Source, Started
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.configs import DescribeConfigsRequest
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.topic_records import TopicRecord
+from fastquorum.wire.messages.configs import DescribeConfigsRequest
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.topics import TopicRecord
 from tests.controller.rig import uuid
 
 TOPIC, NODE, GROUP, METRICS = (

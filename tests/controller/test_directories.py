@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from fastquorum.controller import directories, elections
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED
 from fastquorum.types import NO_NODE, Uuid
-from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from fastquorum.wire.messages.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from fastquorum.wire.records.cluster import FeatureLevelRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, refusal, uuid
 
 Directory = AssignReplicasToDirsRequest.DirectoryData

@@ -6,8 +6,8 @@ import pytest
 
 from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
+from fastquorum.wire.records.cluster import ConfigRecord
 from tests.controller.rig import Controller
 from tests.controller.test_topics import create, three, topic
 

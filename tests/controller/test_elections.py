@@ -11,8 +11,8 @@ from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition, changed
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules, is_online
 from fastquorum.types import NO_NODE, NodeId
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, uuid
 
 

@@ -11,11 +11,11 @@ from fastquorum.controller.features import UpgradeType
 from fastquorum.controller.image.features import METADATA_VERSIONS, SUPPORTED
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
-from fastquorum.wire.broker_records import RegisterControllerRecord
-from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.records.brokers import RegisterControllerRecord
+from fastquorum.wire.records.cluster import ConfigRecord, FeatureLevelRecord
 from tests.controller.rig import Controller, refusal, uuid
 from tests.controller.test_configs import BROKER, alter, held, of
 

@@ -11,7 +11,7 @@ from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 from .rig import uuid
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import AlterPartitionRequest
+from fastquorum.wire.messages.partitions import AlterPartitionRequest
 from tests.controller.rig import Controller, refusal, uuid
 
 

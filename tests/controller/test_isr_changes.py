@@ -3,8 +3,8 @@
 import pytest
 
 from fastquorum.types import NodeId
-from fastquorum.wire.controller_heartbeat import BrokerState, IsrChangeResponse
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.controller_heartbeat import BrokerState, IsrChangeResponse
 from tests.controller.older import OlderController
 from tests.controller.rig import refusal, uuid
 

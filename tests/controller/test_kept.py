@@ -10,7 +10,7 @@ from fastquorum.controller.image.partition import DIRECTORY_MIGRATING
 from fastquorum.kernels import load
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 
 
 def records(count: int) -> list[Message]:

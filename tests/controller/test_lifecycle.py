@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fastquorum.controller import brokers
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from tests.controller.rig import SESSION_S, Controller, refusal, uuid
 
 

@@ -9,7 +9,7 @@ from fastquorum.controller import quotas
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from fastquorum.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from tests.controller.rig import Controller
 
 Entry = AlterClientQuotasRequest.EntryData

@@ -11,12 +11,12 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.reassignments import Moving, towards
 from fastquorum.types import NO_NODE, NodeId
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import (
+from fastquorum.wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
 )
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of
 
 Topic = AlterPartitionReassignmentsRequest.ReassignableTopic

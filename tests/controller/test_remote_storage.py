@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fastquorum.controller.remote_storage import remote_storage_fault
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest
+from fastquorum.wire.records.cluster import ConfigRecord
 from tests.controller.rig import Controller
 from tests.controller.test_topics import ask, create, three, topic
 

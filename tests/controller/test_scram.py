@@ -9,9 +9,9 @@ import pytest
 from fastquorum.controller import scram
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
-from fastquorum.wire.access_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from fastquorum.wire.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+from fastquorum.wire.records.access import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from tests.controller.rig import Controller
 
 SHA_256, SHA_512 = 1, 2

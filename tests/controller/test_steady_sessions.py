@@ -9,8 +9,8 @@ from fastquorum.kernels.beats import HeardBeat
 from fastquorum.kernels.pure.beats import SteadyBeats
 from fastquorum.node.steady_beats import steady_beat
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec.codec import Codec
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tests.controller.rig import SESSION_S, Controller
 
 LEAD = 1

@@ -7,7 +7,7 @@ import pytest
 from fastquorum.controller.requests import refused
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from fastquorum.wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
 from tests.controller.test_topics import Asked, ask, create, delete, three, topic
 

@@ -14,10 +14,10 @@ from fastquorum.controller.topic_configs import TOPIC_CONFIGS, config_fault
 from fastquorum.types import ZERO_UUID
 from fastquorum.wire import Message
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import ListPartitionReassignmentsRequest
-from fastquorum.wire.producers import AllocateProducerIdsRequest
-from fastquorum.wire.topic_records import PartitionChangeRecord
-from fastquorum.wire.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from fastquorum.wire.messages.partitions import ListPartitionReassignmentsRequest
+from fastquorum.wire.messages.producers import AllocateProducerIdsRequest
+from fastquorum.wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, refusal, uuid
 
 Asked = CreateTopicsRequest.CreatableTopic

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import crc32c
 
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
 )
-from fastquorum.wire.control_messages import LeaderChangeMessage
-from fastquorum.wire.control_records import decode_control_record
-from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import decode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord
+from fastquorum.wire.records.control import decode_control_record
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.metadata import decode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 LOG = "__cluster_metadata-0"

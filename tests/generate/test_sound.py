@@ -15,10 +15,10 @@ from fastquorum.kernels import load
 from fastquorum.storage.images import fold_log, fold_snapshot
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.control_messages import LeaderChangeMessage
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.api.nodes import QUICK, WAIT_S
 from tests.generate.stored import checkpoints, judged, log_batches, wrong_checkpoints
 

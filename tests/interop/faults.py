@@ -12,10 +12,10 @@ from fastquorum.client.connection import Connection, Deadline
 from fastquorum.kernels import BATCH_BYTES_MAX, Compression, load
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.list_offsets import ListOffsetsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.produce import ProduceRequest
 
 TOPIC: Final = "quorum"
 OTHER: Final = "another"

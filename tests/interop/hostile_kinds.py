@@ -5,7 +5,7 @@ The oldest kinds each do one thing. Of floods, every request is sent in every wa
 
 from typing import Final, NamedTuple
 
-from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.messages.fetch import FetchRequest
 
 from .fuzz.nodes_time import MIB
 from .hostile_requests import frame, of_any_log, of_controllers, of_user_logs

@@ -11,24 +11,24 @@ from fastquorum.kernels.compression import compress
 from fastquorum.kernels.pure.varint import encode_varint
 from fastquorum.types import Uuid
 from fastquorum.wire import Message, encode_request, request_header
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
-from fastquorum.wire.cluster import DescribeClusterRequest
-from fastquorum.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.list_offsets import ListOffsetsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.partitions import AlterPartitionRequest
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.producers import InitProducerIdRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import (
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from fastquorum.wire.messages.cluster import DescribeClusterRequest
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.partitions import AlterPartitionRequest
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.producers import InitProducerIdRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.quorum_admin import (
     AddRaftVoterRequest,
     DescribeQuorumRequest,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from fastquorum.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 from .nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC
 

@@ -14,8 +14,8 @@ from fastquorum.client.quorum import Leader, QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 from tests.conftest import ROOT
 from tests.process.cluster import fixed_ports
 from tests.process.processes import WAIT_S

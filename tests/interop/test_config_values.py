@@ -10,7 +10,7 @@ from fastquorum.controller.group_configs import GROUP_CONFIGS
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 from .alike import Side, Sides, both
 from .kafka import Kafka

@@ -8,20 +8,20 @@ import pytest
 from fastquorum.controller.configs import Operation
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.wire import ApiKey, ErrorCode, Message
-from fastquorum.wire.configs import (
+from fastquorum.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.credentials import (
+from fastquorum.wire.messages.credentials import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.sasl import (
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

@@ -11,19 +11,19 @@ from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.image.features import SUPPORTED
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import (
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from fastquorum.wire.configs import (
+from fastquorum.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 from .alike import NODE, Side, Sides, both
 from .brokers import OURS, wait_for

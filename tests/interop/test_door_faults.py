@@ -16,9 +16,9 @@ import pytest
 from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from fastquorum.types import Endpoint
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, encode_request, request_header
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.producers import InitProducerIdRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.producers import InitProducerIdRequest
 from tests.process.cluster import fixed_ports
 from tests.process.processes import WAIT_S
 

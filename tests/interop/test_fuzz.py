@@ -14,8 +14,8 @@ from fastquorum.node.door import SERVED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, decode_request, encode
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from tests.process.processes import WAIT_S
 from tests.wire.golden import Frame, frames
 

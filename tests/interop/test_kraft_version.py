@@ -10,7 +10,7 @@ from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import ZERO_UUID, Uuid
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 from .brokers import CLUSTER_ID, FEATURES, WAIT_S, Cluster, cluster, wait_for
 from .directories import fastquorum

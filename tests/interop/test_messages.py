@@ -12,7 +12,7 @@ import pytest
 from fastquorum.errors import WireError
 from fastquorum.types import ZERO_UUID
 from fastquorum.wire import Struct, Versions, decode, encode
-from fastquorum.wire.source import foreign_tags
+from fastquorum.wire.codec.source import foreign_tags
 from fastquorum.wire.types import IMPLIED
 from tests.wire.strategies import MESSAGES
 

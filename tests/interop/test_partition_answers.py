@@ -11,8 +11,8 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.kernels import load
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from fastquorum.wire.partitions import (
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
@@ -20,7 +20,7 @@ from fastquorum.wire.partitions import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 from .alike import Side, Sides, both
 from .brokers import WAIT_S

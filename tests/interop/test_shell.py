@@ -17,10 +17,10 @@ from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid
-from fastquorum.wire.access_records import AccessControlEntryRecord, DelegationTokenRecord, UserScramCredentialRecord
-from fastquorum.wire.broker_records import RegisterBrokerRecord
-from fastquorum.wire.cluster_records import ClientQuotaRecord, ConfigRecord, ProducerIdsRecord
 from fastquorum.wire.message import Message
+from fastquorum.wire.records.access import AccessControlEntryRecord, DelegationTokenRecord, UserScramCredentialRecord
+from fastquorum.wire.records.brokers import RegisterBrokerRecord
+from fastquorum.wire.records.cluster import ClientQuotaRecord, ConfigRecord, ProducerIdsRecord
 from tests.cli.conftest import in_process
 from tests.controller.image.test_image import FULL, ID, change
 from tests.wire.golden import CLUSTER

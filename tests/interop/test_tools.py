@@ -13,8 +13,8 @@ import pytest
 from fastquorum.kernels import load
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import Uuid
-from fastquorum.wire.metadata_records import decode_metadata_record
-from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.metadata import decode_metadata_record
+from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 
 from .directories import CLUSTER, fastquorum, golden_values
 from .kafka import Kafka

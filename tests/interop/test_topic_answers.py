@@ -9,14 +9,14 @@ import pytest
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.configs import (
+from fastquorum.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
-from fastquorum.wire.topics import (
+from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
+from fastquorum.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,

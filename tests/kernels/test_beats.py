@@ -12,8 +12,8 @@ from fastquorum.kernels.beats import HeardBeat, SteadyBeat
 from fastquorum.node.steady_beats import steady_beat
 from fastquorum.types import Uuid
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, UnregisterBrokerRequest
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec.codec import Codec
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, UnregisterBrokerRequest
 
 from .conftest import Twins
 

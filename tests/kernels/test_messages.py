@@ -18,11 +18,11 @@ from fastquorum.kernels import load
 from fastquorum.kernels.messages import Alike, FieldLayout, MessageCodec, StructLayout, ValueKind, ValueLayout
 from fastquorum.types import Uuid
 from fastquorum.wire import API, Message, decode_request_header, decode_response_header
-from fastquorum.wire.codec import GENERATED, Codec
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.metadata import MetadataResponse
-from fastquorum.wire.quorum import VoteRequest
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.codec.codec import GENERATED, Codec
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.metadata import MetadataResponse
+from fastquorum.wire.messages.quorum import VoteRequest
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 from fastquorum.wire.types import Field, Shape
 from tests.wire.golden import Frame, smallest_frames
 from tests.wire.strategies import VERSIONED, messages

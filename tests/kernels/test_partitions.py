@@ -16,8 +16,8 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 from tests.wire.strategies import messages
 
 from .conftest import Twins

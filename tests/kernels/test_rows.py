@@ -14,12 +14,12 @@ from fastquorum.kernels import Attribute, Compression, Kernels, Record
 from fastquorum.kernels.rows import NO_TYPE, Packed, RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.types import Uuid
 from fastquorum.wire import to_json
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.control_messages import LeaderChangeMessage
-from fastquorum.wire.control_records import ControlRecordType, encode_control_record
-from fastquorum.wire.metadata_records import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
-from fastquorum.wire.topic_records import PartitionChangeRecord, TopicRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.control import ControlRecordType, encode_control_record
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.metadata import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
+from fastquorum.wire.records.topics import PartitionChangeRecord, TopicRecord
 from tests.wire.strategies import messages
 
 from .conftest import Twins

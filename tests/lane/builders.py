@@ -27,7 +27,7 @@ from fastquorum.wire import (
     encode_response,
     request_header,
 )
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 CLUSTER = "zQ7x5mD8TGWqnRrxVv1bJg"
 CONTROL = 0x20

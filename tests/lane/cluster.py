@@ -25,7 +25,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import decode_request, decode_response
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import CLUSTER, Batch, Make, MemoryLog, control_batch, key
 
 VOTERS = (1, 2, 3)

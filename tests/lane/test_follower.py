@@ -8,7 +8,7 @@ import pytest
 from fastquorum.kernels.lane import NO_CONNECTION, AppendVerdict, HandUp, LaneMode, Send
 from fastquorum.types import Uuid
 from fastquorum.wire import decode_request
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import (
     CLUSTER,
     Following,

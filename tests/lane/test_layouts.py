@@ -19,9 +19,9 @@ from fastquorum.kernels.pure.fetch_layout import (
 )
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire import decode_request, decode_response, encode_request, encode_response, request_header
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.lane_layouts import VERSIONS, generate
-from fastquorum.wire.lane_layouts_cpp import generate as generate_cpp
+from fastquorum.wire.lane.generate_cpp import generate as generate_cpp
+from fastquorum.wire.lane.generate_python import VERSIONS, generate
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import Partition, fetch_request, fetch_response, value_batch
 
 SOURCE = Path(fastquorum.__file__).parent
@@ -37,12 +37,12 @@ names = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_siz
 
 def test_the_checked_in_module_is_what_the_declarations_give() -> None:
     checked_in = (SOURCE / "kernels" / "pure" / "fetch_layout.py").read_text()
-    assert checked_in == generate(), "run: python -m fastquorum.wire.lane_layouts > .../kernels/pure/fetch_layout.py"
+    assert checked_in == generate(), "run: python -m fastquorum.wire.lane.generate_python > .../pure/fetch_layout.py"
 
 
 def test_the_checked_in_header_of_the_native_lane_is_what_the_declarations_give() -> None:
     checked_in = (GOLDEN.parents[3] / "ext" / "core" / "fetch_layout.h").read_text()
-    assert checked_in == generate_cpp(), "run: python -m fastquorum.wire.lane_layouts_cpp > ext/core/fetch_layout.h"
+    assert checked_in == generate_cpp(), "run: python -m fastquorum.wire.lane.generate_cpp > ext/core/fetch_layout.h"
 
 
 @settings(max_examples=300)

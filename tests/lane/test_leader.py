@@ -12,7 +12,7 @@ from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
 from fastquorum.kernels.pure.lane_leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US, PEERS_MAX
 from fastquorum.types import METADATA_TOPIC_ID, ReplicaKey, Uuid
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.quorum import VoteRequest
 from tests.lane.builders import (
     Leading,
     Make,

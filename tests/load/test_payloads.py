@@ -8,7 +8,7 @@ from fastquorum.data import carried_records
 from fastquorum.errors import UsageError
 from fastquorum.load.payloads import KEY_BYTES, Append, Payloads, default_records_per_append, make_payloads
 from fastquorum.load.plan import WORKLOADS, Plan
-from fastquorum.wire.metadata_records import decode_metadata_record
+from fastquorum.wire.records.metadata import decode_metadata_record
 
 METADATA = ("topics", "isr", "heartbeats", "golden")
 

@@ -28,9 +28,9 @@ from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import NO_NODE, Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire import ApiKey, Message, decode_request, decode_response, encode_request, request_header
 from fastquorum.wire import encode_response as response_frame
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import CLUSTER, fetch_request
 from tests.storage.fake_disk import FakeDisk, FakeFlusher
 
@@ -418,7 +418,7 @@ class Rig:
 
     def follow(self, leader_id: int = 2, epoch: int = 5) -> int:
         """Told that somebody leads; the connection on which it fetches."""
-        from fastquorum.wire.quorum import BeginQuorumEpochRequest
+        from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest
 
         topic = BeginQuorumEpochRequest.TopicData
         partition = topic.PartitionData(leader_id=leader_id, leader_epoch=epoch)

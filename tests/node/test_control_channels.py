@@ -13,9 +13,13 @@ from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest, MetadataHeartbeatResponse
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
+from fastquorum.wire.messages.controller_heartbeat import (
+    BrokerState,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
+from fastquorum.wire.messages.inter_broker import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,
@@ -23,7 +27,7 @@ from fastquorum.wire.inter_broker import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from fastquorum.wire.topics import (
+from fastquorum.wire.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,

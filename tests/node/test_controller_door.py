@@ -8,7 +8,8 @@ from fastquorum.controller.image import Image
 from fastquorum.node.controller_door import CONTROLLER_APIS, FORWARDABLE
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request
-from fastquorum.wire.acls import (
+from fastquorum.wire.frames import request_header
+from fastquorum.wire.messages.acls import (
     CreateAclsRequest,
     CreateAclsResponse,
     DeleteAclsRequest,
@@ -16,14 +17,14 @@ from fastquorum.wire.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
-from fastquorum.wire.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
-from fastquorum.wire.cluster import (
+from fastquorum.wire.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from fastquorum.wire.messages.cluster import (
     EnvelopeRequest,
     EnvelopeResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from fastquorum.wire.credentials import (
+from fastquorum.wire.messages.credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     CreateDelegationTokenRequest,
@@ -37,11 +38,10 @@ from fastquorum.wire.credentials import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from fastquorum.wire.frames import request_header
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
-from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
-from fastquorum.wire.sasl import (
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from fastquorum.wire.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

@@ -5,7 +5,7 @@ from typing import Any
 from fastquorum.config import SECOND
 from fastquorum.node.controller_metrics import ControllerMetrics
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.topics import CreateTopicsResponse, DeleteTopicsRequest
+from fastquorum.wire.messages.topics import CreateTopicsResponse, DeleteTopicsRequest
 from tests.node.rig import Rig
 from tests.node.test_controller_role import TOPIC, beat, create, leader, measured, register, rig_of
 from tests.node.test_snapshot_keeper import config_of, fill, reopened, take

@@ -17,7 +17,7 @@ from fastquorum.node.no_ops import NO_OP
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Uuid
 from fastquorum.wire import ApiKey, ErrorCode, Message
-from fastquorum.wire.brokers import (
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -25,18 +25,18 @@ from fastquorum.wire.brokers import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from fastquorum.wire.cluster_records import (
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.messages.producers import InitProducerIdRequest
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.records.cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     NoOpRecord,
     ProducerIdsRecord,
 )
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
-from fastquorum.wire.producers import InitProducerIdRequest
-from fastquorum.wire.topic_records import RemoveTopicRecord
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import RemoveTopicRecord
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig
 from tests.node.test_first_records import LEVELS, stored

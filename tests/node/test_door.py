@@ -17,16 +17,16 @@ from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
-from fastquorum.wire.quorum import VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.quorum import VoteRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.node.rig import TOPIC, WALL_CLOCK_MS, Rig, partition_of
 
 NO_OP = encode_metadata_record(NoOpRecord(), 0)

@@ -10,7 +10,7 @@ from fastquorum.controller.state import ControllerSettings
 from fastquorum.node.door_configs import started
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.configs import (
+from fastquorum.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,

@@ -12,16 +12,16 @@ from fastquorum.node.producer_states import COUNTER_BITS, NAMED
 from fastquorum.raft import events as ev
 from fastquorum.types import TOPIC_NAME, ZERO_UUID
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
-from fastquorum.wire.produce import ProduceResponse
-from fastquorum.wire.producers import (
+from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from fastquorum.wire.messages.produce import ProduceResponse
+from fastquorum.wire.messages.producers import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.lane.builders import CLUSTER, fetch_response
 from tests.node.rig import TOPIC, Rig, Ticket, endpoint, key
 from tests.node.test_door import produce, produced

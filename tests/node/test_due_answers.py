@@ -5,9 +5,13 @@ import pytest
 
 from fastquorum.node.due_answers import HELD_US_MAX
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import BrokerRegistrationResponse, UnregisterBrokerRequest, UnregisterBrokerResponse
-from fastquorum.wire.cluster import EnvelopeResponse
-from fastquorum.wire.topics import CreateTopicsRequest
+from fastquorum.wire.messages.brokers import (
+    BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from fastquorum.wire.messages.cluster import EnvelopeResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest
 from tests.node.rig import Rig
 from tests.node.test_controller_door import envelope
 from tests.node.test_controller_role import beat, heartbeat, leader, register, registration, rig_of

@@ -2,8 +2,8 @@
 
 from fastquorum.node.first_records import first_values, is_without_records
 from fastquorum.storage.identity import LogKind
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.cluster import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
 from tests.lane.builders import value_batch
 from tests.node.rig import Rig
 

@@ -9,10 +9,10 @@ from fastquorum.errors import ImageFailed
 from fastquorum.kernels import Kernels, Record, load
 from fastquorum.node.folding import BatchFolder
 from fastquorum.types import Uuid
-from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 
 TOPICS = [Uuid(bytes([number]) * 16) for number in (1, 2, 3)]
 

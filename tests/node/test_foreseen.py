@@ -11,10 +11,10 @@ from fastquorum.controller.image.image import ImageEditor
 from fastquorum.kernels import Kernels, load
 from fastquorum.node.folding import BatchFolder, Step
 from fastquorum.types import Uuid
-from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionRecord, TopicRecord
 from tests.node.rig import Rig
 from tests.node.test_controller_role import after_restart, leader, register, registration
 

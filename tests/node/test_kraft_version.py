@@ -11,10 +11,10 @@ from fastquorum.node import control
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.types import VoterSet
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerRegistrationResponse
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.brokers import BrokerRegistrationResponse
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from tests.node.rig import Rig, key
 from tests.node.test_controller_role import beat, leader, register, registration, rig_of
 

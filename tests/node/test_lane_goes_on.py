@@ -6,8 +6,8 @@ import pytest
 
 from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig
 

@@ -5,8 +5,8 @@ import pytest
 from fastquorum.config import MS
 from fastquorum.node.notices import AGAIN_US, NOTICES_MAX, Notices
 from fastquorum.types import METADATA_TOPIC_ID
-from fastquorum.wire.control_messages import VotersRecord
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.records.control_values import VotersRecord
 from tests.node.rig import FakeListener, Rig
 from tests.node.test_replica_callers import vote
 from tests.storage.test_voter_sets import FAULTS, batch_with, broken, entry

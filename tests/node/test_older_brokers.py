@@ -10,16 +10,16 @@ from fastquorum.controller.requests import DECIDED_FOR_OLDER
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
-from fastquorum.wire.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
-from fastquorum.wire.controller_heartbeat import (
+from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
+from fastquorum.wire.messages.controller_heartbeat import (
     BrokerState,
     IsrChangeRequest,
     IsrChangeResponse,
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig
 from tests.node.test_controller_role import SESSION, leader, registration

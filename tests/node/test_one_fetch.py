@@ -2,8 +2,8 @@
 answer what it was sent for the first, and confirm a read barrier (lane rule 7)."""
 
 from fastquorum.config import MS, SECOND, QuorumConfig
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import encode_values, fetch_response
 from tests.node.rig import Rig
 

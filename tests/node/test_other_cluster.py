@@ -4,8 +4,8 @@ import pytest
 
 from fastquorum.config import MS
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 from tests.node.rig import Rig, endpoint
 
 ROUNDS = 200

@@ -22,10 +22,10 @@ from fastquorum.node.peers import (
 )
 from fastquorum.types import Endpoint
 from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response, frames_of
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.inter_broker import UpdateMetadataRequest
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.inter_broker import UpdateMetadataRequest
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 from tests.node.rig import FakeTransport, Rig, endpoint
 
 AT_US = 5_000_000

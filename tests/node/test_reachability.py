@@ -9,8 +9,8 @@ from fastquorum.raft.events import FetchResponseReceived, ResponseReceived
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.quorum import EndQuorumEpochResponse, VoteResponse
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.quorum import EndQuorumEpochResponse, VoteResponse
 
 from .rig import FakeListener, Rig
 

@@ -7,7 +7,7 @@ from fastquorum.kernels import Attribute, Kernels, Record, load
 from fastquorum.kernels.producers import Stamp
 from fastquorum.node.control import encode_batch, recovered
 from fastquorum.types import OffsetAndEpoch
-from fastquorum.wire.control_messages import KRaftVersionRecord
+from fastquorum.wire.records.control_values import KRaftVersionRecord
 from tests.storage.logs import Rig
 
 

@@ -14,10 +14,10 @@ from fastquorum.node.registration import AGAIN_US, AGAIN_US_MAX, JITTER
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, encode_response
-from fastquorum.wire.broker_records import RegisterControllerRecord
-from fastquorum.wire.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.messages.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
+from fastquorum.wire.records.brokers import RegisterControllerRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.lane.builders import fetch_response
 from tests.node.rig import Rig, endpoint
 from tests.node.test_controller_role import after_restart, leader, rig_of

@@ -10,9 +10,9 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.effects import Effect
 from fastquorum.raft.transitions import RoleName
 from fastquorum.wire import ErrorCode, encode_request, request_header
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, BeginQuorumEpochResponse, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, BeginQuorumEpochResponse, VoteResponse
 from tests.lane.builders import CLUSTER, control_batch, fetch_response, value_batch
 from tests.node.rig import Rig, key, partition_of
 from tests.node.test_replica_callers import vote

@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FatalError, NotLeader, StorageFailed
-from fastquorum.wire.quorum import VoteRequest, VoteResponse
+from fastquorum.wire.messages.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig, Ticket, key, partition_of
 

@@ -6,7 +6,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import NotLeader, RecordTooLarge
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.raft.transitions import RoleName
-from fastquorum.wire.quorum import VoteResponse
+from fastquorum.wire.messages.quorum import VoteResponse
 from tests.lane.builders import control_batch, crowded_batch, encode_values, fetch_response
 from tests.node.rig import Rig, Ticket
 from tests.node.test_replica import fetch_of

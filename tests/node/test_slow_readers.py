@@ -11,9 +11,9 @@ from fastquorum.node.answer_order import HELD_BYTES_MAX
 from fastquorum.node.inbox import Inbox, Waiting
 from fastquorum.raft import events as ev
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
 from tests.node.rig import Rig, partition_of
 from tests.node.test_door import batch, count_reads, describe_quorum, fetch, produce
 

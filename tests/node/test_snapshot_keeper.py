@@ -9,10 +9,10 @@ from fastquorum.errors import ImageFailed, StorageFailed
 from fastquorum.node.snapshot_keeper import AGAIN_US, CLEAN_US
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
 from fastquorum.types import OffsetAndEpoch, Uuid
-from fastquorum.wire.cluster_records import BeginTransactionRecord
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import RemoveTopicRecord
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.records.cluster import BeginTransactionRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import RemoveTopicRecord
 from tests.lane.builders import fetch_response
 from tests.node.rig import Rig
 from tests.node.test_controller_role import beat, register, registration, rig_of

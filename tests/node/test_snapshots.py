@@ -6,8 +6,8 @@ from fastquorum.kernels import load
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, OffsetAndEpoch, Voter, VoterSet
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tests.lane.builders import CLUSTER, fetch_response, value_batch
 from tests.node.rig import Rig, endpoint, key, partition_of
 from tests.storage.logs import checkpoint, checkpoint_path

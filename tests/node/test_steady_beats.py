@@ -10,9 +10,9 @@ from fastquorum.node import controller_role
 from fastquorum.raft import events as ev
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerHeartbeatResponse, UnregisterBrokerRequest, UnregisterBrokerResponse
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.topics import CreateTopicsRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatResponse, UnregisterBrokerRequest, UnregisterBrokerResponse
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest
 from tests.node.rig import Rig
 from tests.node.test_controller_role import SESSION, beat, heartbeat, leader, register
 

@@ -8,7 +8,7 @@ from fastquorum import sync
 from fastquorum.errors import NotLeader, RecordTooLarge
 from fastquorum.observe.dashboard import dashboard
 from fastquorum.sync import Quorum
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import QUICK, WAIT_S, caught_up, trio
 from tests.cli.conftest import wait_until
 from tests.cli.controllers import Door

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from fastquorum.errors import FastQuorumError
 from fastquorum.node.io.listening import stop_listening
 from fastquorum.wire import ApiKey, decode_request, decode_response
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 from tests.process.history import Ballots
 
 Behaviour = Literal["pass", "blackhole", "trickle", "reset", "half-close"]

@@ -10,8 +10,8 @@ from fastquorum.errors import PeerProtocolError
 from fastquorum.kernels import Kernels, load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.process.history import Append, History
 
 TOPIC = "quorum"

@@ -17,8 +17,8 @@ from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 from tests.process.cluster import Cluster, cluster
 from tests.process.processes import WAIT_S
 

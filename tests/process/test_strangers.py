@@ -13,8 +13,8 @@ import pytest
 from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, Message, encode_request, request_header
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from tests.process.cluster import CLUSTER_ID, Cluster, cluster
 from tests.process.load import batch_of, produce, produce_request
 

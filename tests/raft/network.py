@@ -12,8 +12,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros, NodeId, Offset
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import VoteRequest
 
 from .promises import Promises
 from .scenario import EPOCH_MS, START_US, Replica, replica

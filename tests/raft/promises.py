@@ -9,8 +9,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import Epoch, NodeId, Offset, ReplicaKey
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.quorum import (
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     VoteRequest,

@@ -28,7 +28,7 @@ from fastquorum.types import (
     VoterSet,
 )
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 from .fakes import FakeLane, FakeLog, epochs_of
 from .wire_messages import CLUSTER, endpoint, key, vote_response, voter_set

@@ -16,9 +16,9 @@ from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message, decode_request, encode_request, request_header
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-from fastquorum.wire.snapshot import FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotResponse
 
 from .scenario import WAIT_US, Replica, replica
 from .wire_messages import (

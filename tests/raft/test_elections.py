@@ -9,7 +9,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.quorum import VoteRequest
 
 from .scenario import replica
 from .wire_messages import endpoint, key, vote_request, vote_response

@@ -7,8 +7,8 @@ import pytest
 from fastquorum.raft import effects as fx
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire import ErrorCode, encode_response
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 from .scenario import Replica, replica
 from .wire_messages import CLUSTER, directory, error_of, fetch_request, key

@@ -12,7 +12,7 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 from .scenario import Replica, replica
 from .wire_messages import (

@@ -10,8 +10,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import ZERO_UUID, Endpoint, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
 from tests.raft.scenario import CONFIG, Replica, replica
 from tests.raft.test_follower import span
 from tests.raft.wire_messages import CLUSTER, directory, endpoint, fetch_request, fetch_response, key, voter_set

@@ -10,8 +10,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import ErrorCode, encode_response
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 from .scenario import EPOCH_MS, Replica, replica
 from .wire_messages import begin_response, directory, end_response, endpoint, key, vote_request

@@ -7,7 +7,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import SHUTDOWN_US_MAX
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.quorum import EndQuorumEpochRequest
+from fastquorum.wire.messages.quorum import EndQuorumEpochRequest
 
 from .scenario import Replica, replica
 from .wire_messages import begin_request, end_response, error_of, fetch_request, is_granted, vote_request

@@ -10,8 +10,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import NO_NODE, TOPIC_NAME, OffsetAndEpoch
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 from .scenario import Replica, replica
 from .wire_messages import CLUSTER, directory, fetch_request, fetch_response, voter_set

@@ -8,8 +8,8 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.raft import Raft
 from fastquorum.types import ZERO_UUID, ReplicaKey
-from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
-from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.quorum import EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
 from .fakes import FakeLog
 from .scenario import Replica, replica

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from tests.raft.scenario import Replica, replica
 from tests.raft.wire_messages import CLUSTER, directory, endpoint
 

@@ -28,8 +28,8 @@ from fastquorum.raft.voters import LogHistory
 from fastquorum.storage.log import Log
 from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
 from tests.raft.mutants import Patcher
 from tests.sim.mutants import Mutant
 

@@ -34,7 +34,7 @@ from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
 from fastquorum.storage.marking import Marking
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.quorum import VoteRequest
 from tests.lane import mutants as lane
 from tests.raft import mutants as raft
 from tests.raft.mutants import Patcher

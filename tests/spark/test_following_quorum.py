@@ -15,8 +15,8 @@ from fastquorum.errors import NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.streaming import StreamReader, lag
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.api.nodes import CLUSTER_ID, Trio
 from tests.cli.test_committed_image import SNAPSHOT, behind_a_snapshot
 

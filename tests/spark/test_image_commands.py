@@ -16,8 +16,8 @@ from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.reads import choice
 from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:

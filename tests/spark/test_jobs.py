@@ -29,7 +29,7 @@ from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
 from fastquorum.spark.spark_engine import SparkEngine
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
-from fastquorum.wire.cluster_records import ConfigRecord
+from fastquorum.wire.records.cluster import ConfigRecord
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.invariant_logs import Log, change, change_of
 from tests.spark.pipelines.test_directory_ids import END, LOG, NEW_ID, formatted, know_committed

@@ -28,8 +28,8 @@ from fastquorum.storage.names import (
 from fastquorum.storage.properties import format_properties, parse_properties
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import Endpoint, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 from .fake_disk import Crashed, FakeDisk
 from .logs import Rig

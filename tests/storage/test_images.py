@@ -25,9 +25,9 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.cluster_records import BeginTransactionRecord, EndTransactionRecord, FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.cluster import BeginTransactionRecord, EndTransactionRecord, FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 from tests.controller.image.logs import folded
 from tests.wire.golden import CLUSTER
 

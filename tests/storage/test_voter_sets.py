@@ -10,8 +10,8 @@ from fastquorum.node.control import read_span, recovered
 from fastquorum.storage.checkpoint import header_of, read_checkpoint
 from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.control_messages import VotersRecord
-from fastquorum.wire.control_records import encode_control_record
+from fastquorum.wire.records.control import encode_control_record
+from fastquorum.wire.records.control_values import VotersRecord
 
 from .logs import Rig, checkpoint, checkpoint_path
 

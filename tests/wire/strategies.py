@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from fastquorum.types import Uuid
 from fastquorum.wire import API, Message, RequestHeader, ResponseHeader, Struct
-from fastquorum.wire.cluster import DefaultPrincipalData
-from fastquorum.wire.control_records import CONTROL_MESSAGES
-from fastquorum.wire.metadata_records import METADATA_RECORDS
+from fastquorum.wire.messages.cluster import DefaultPrincipalData
+from fastquorum.wire.records.control import CONTROL_MESSAGES
+from fastquorum.wire.records.metadata import METADATA_RECORDS
 from fastquorum.wire.types import Field, Shape, WireType
 
 MESSAGES: tuple[type[Message], ...] = (

@@ -8,8 +8,8 @@ import pytest
 
 from fastquorum.types import METADATA_TOPIC_ID, ZERO_UUID
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, Struct, layout
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import VoteRequest
 from fastquorum.wire.types import Versions
 
 from .strategies import MESSAGES, VERSIONED

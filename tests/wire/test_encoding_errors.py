@@ -7,12 +7,12 @@ import pytest
 from fastquorum.errors import WireError
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, Message, RequestHeader, decode, encode, encode_request, encode_response, to_json
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.control_messages import SnapshotFooterRecord
-from fastquorum.wire.control_records import encode_control_record
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.control import encode_control_record
+from fastquorum.wire.records.control_values import SnapshotFooterRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 Topic = VoteRequest.TopicData
 Partition = VoteRequest.TopicData.PartitionData

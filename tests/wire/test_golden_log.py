@@ -6,14 +6,14 @@ import pytest
 
 from fastquorum.kernels import load
 from fastquorum.wire import to_json
-from fastquorum.wire.codec import codec_of
-from fastquorum.wire.control_records import (
+from fastquorum.wire.codec.codec import codec_of
+from fastquorum.wire.records.control import (
     ControlRecordType,
     control_type,
     decode_control_record,
     encode_control_record,
 )
-from fastquorum.wire.metadata_records import (
+from fastquorum.wire.records.metadata import (
     METADATA_RECORDS,
     decode_metadata_record,
     encode_metadata_record,

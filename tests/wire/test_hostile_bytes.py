@@ -9,11 +9,11 @@ import pytest
 from fastquorum import wire
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.wire import Message, decode, encode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.metadata_records import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
-from fastquorum.wire.quorum import VoteRequest
-from fastquorum.wire.topics import CreateTopicsRequest, DescribeTopicPartitionsRequest
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.quorum import VoteRequest
+from fastquorum.wire.messages.topics import CreateTopicsRequest, DescribeTopicPartitionsRequest
+from fastquorum.wire.records.metadata import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
 
 from .golden import Frame, smallest_frames
 

@@ -6,9 +6,9 @@ import pytest
 
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.wire import from_json, to_json
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.quorum import VoteRequest
 
 
 def partition(**changes: Any) -> dict[str, Any]:

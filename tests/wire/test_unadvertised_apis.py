@@ -3,14 +3,14 @@
 from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST
 from fastquorum.node import door
 from fastquorum.wire import API, ApiKey, Message, decode, encode, layout
-from fastquorum.wire.controller_heartbeat import (
+from fastquorum.wire.messages.controller_heartbeat import (
     BrokerState,
     IsrChangeRequest,
     IsrChangeResponse,
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.inter_broker import (
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,

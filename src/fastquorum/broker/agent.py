@@ -38,10 +38,10 @@ from fastquorum.errors import ConfigError, FastQuorumError, FatalError, UsageErr
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
 from fastquorum.types import Endpoint, Micros, Offset, OffsetAndEpoch
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.configs import DescribeConfigsResponse
-from fastquorum.wire.controller_heartbeat import MetadataHeartbeatResponse
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.configs import DescribeConfigsResponse
+from fastquorum.wire.messages.controller_heartbeat import MetadataHeartbeatResponse
 
 
 class Link(enum.IntEnum):

@@ -16,8 +16,8 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.node.inbound import Inbound, Request
 from fastquorum.types import NodeId
 from fastquorum.wire import API, ApiKey, Frames
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
 SERVED: Final = (ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.API_VERSIONS)
 ELEMENTS_MAX: Final = 4_000_000

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from fastquorum.types import Epoch
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.inter_broker import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,

@@ -28,10 +28,10 @@ from fastquorum.types import (
     OffsetAndEpoch,
 )
 from fastquorum.wire.error_codes import ErrorCode, error_name
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.message import Message
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 NEVER: Final = -1
 BACKOFF_US_MAX: Final = 1_000 * MS

@@ -56,14 +56,14 @@ from fastquorum.controller.image.registrations import end_points_of
 from fastquorum.errors import FastQuorumError, RegistrationRefused
 from fastquorum.raft.ports import Random
 from fastquorum.types import Micros
-from fastquorum.wire.brokers import (
+from fastquorum.wire.error_codes import ErrorCode, error_name
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode, error_name
-from fastquorum.wire.message import Message
 
 NO_EPOCH: Final = -1
 NEVER: Final = -1

@@ -5,8 +5,12 @@ heartbeat does not say how far the metadata was read: the member itself waits un
 Pure. Source: KIP-343.
 """
 
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest, MetadataHeartbeatResponse
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.messages.controller_heartbeat import (
+    BrokerState,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
 
 _FENCED = (BrokerState.INITIAL, BrokerState.INACTIVE)
 

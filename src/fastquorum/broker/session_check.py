@@ -14,7 +14,7 @@ from fastquorum.config import MS
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.lease import check_controllers_session
 from fastquorum.types import Micros
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 SESSION_TIMEOUT: Final = "broker.session.timeout.ms"
 

@@ -16,7 +16,7 @@ from fastquorum.controller.control_requests import LEADER_DURING_DELETE
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.types import NO_NODE, ZERO_UUID, Epoch, NodeId
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import (
+from fastquorum.wire.messages.inter_broker import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,

@@ -21,10 +21,10 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.raft.ports import Random
 from fastquorum.types import Micros
 from fastquorum.wire import frames_of
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 
 
 class ToldAgent(Agent):

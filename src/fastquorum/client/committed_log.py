@@ -20,9 +20,9 @@ from fastquorum.storage.scanning import bytes_needed
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 T = TypeVar("T")
 _BY_ID_VERSION: Final = 13

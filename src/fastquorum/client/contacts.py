@@ -3,7 +3,7 @@
 import time
 
 from fastquorum.types import NodeId
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 Voters = DescribeQuorumResponse.TopicData.PartitionData
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fastquorum.types import TOPIC_NAME
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 _NO_LEADER: Final = "no leader is known: "
 """How our nodes begin to say why; Kafka's say nothing of it."""

@@ -28,13 +28,13 @@ from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
-from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")

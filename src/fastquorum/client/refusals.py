@@ -18,7 +18,7 @@ from fastquorum.errors import (
 from fastquorum.kernels import BATCH_BYTES_MAX
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.produce import ProduceResponse
+from fastquorum.wire.messages.produce import ProduceResponse
 
 Answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 

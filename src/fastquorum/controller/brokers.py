@@ -12,12 +12,9 @@ from fastquorum.controller.image.features import METADATA_VERSION
 from fastquorum.controller.image.registrations import Broker, EndPoint, end_points_of, features_of, supported
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros, NodeId, Uuid
-from fastquorum.wire.broker_records import (
-    BrokerRegistrationChangeRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-)
-from fastquorum.wire.brokers import (
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -27,8 +24,11 @@ from fastquorum.wire.brokers import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.message import Message
+from fastquorum.wire.records.brokers import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
 
 _RESERVED_BELOW = 100
 NO_BROKER_EPOCH = -1

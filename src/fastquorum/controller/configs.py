@@ -21,16 +21,16 @@ from fastquorum.controller.loggers import check_levels
 from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.configs import (
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import ClearElrRecord
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.topics import ClearElrRecord
 
 PATTERN_CHARS_MAX: Final = 1024
 """Characters of all patterns that one request sets: to compile them takes up to 3 ms a character."""

@@ -18,7 +18,7 @@ from fastquorum.controller.image.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker, Brokers
 from fastquorum.types import Epoch, NodeId
-from fastquorum.wire.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
 LEADER_DURING_DELETE: Final = -2
 """In UpdateMetadata: the partition is no more. Kafka's number."""

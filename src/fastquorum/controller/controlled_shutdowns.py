@@ -9,8 +9,8 @@ from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.index import PartitionKey
 from fastquorum.controller.state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
+from fastquorum.wire.records.topics import PartitionChangeRecord
 
 
 def controlled_shutdown(state: ControllerState, request: ControlledShutdownRequest) -> Decision:

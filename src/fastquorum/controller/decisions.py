@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastquorum.controller.image.features import Level
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord
 
 TEXT_MAX: Final = 1_000
 """Characters of what a client is told: what it sent may be quoted in it, and that may be as long as a string can be."""

@@ -18,8 +18,8 @@ from fastquorum.controller.image.image import Image
 from fastquorum.controller.loggers import INTEGER
 from fastquorum.controller.node_configs import DYNAMIC_CONFIGS, NodeConfigs, Source, Started, Synonym, is_secret
 from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 Asked = DescribeConfigsRequest.DescribeConfigsResource
 Described = DescribeConfigsResponse.DescribeConfigsResult

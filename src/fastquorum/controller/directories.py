@@ -11,7 +11,7 @@ from fastquorum.controller.state import ControllerState, without
 from fastquorum.types import Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from fastquorum.wire.messages.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 _Directory = AssignReplicasToDirsResponse.DirectoryData
 _Topic = _Directory.TopicData

@@ -8,7 +8,9 @@ credentials. Source: KIP-140, KIP-48, KIP-43; Kafka `AclApis`, `ControllerApis`,
 
 from typing import Final, TypeAlias
 
-from fastquorum.wire.acls import (
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.acls import (
     CreateAclsRequest,
     CreateAclsResponse,
     DeleteAclsRequest,
@@ -16,7 +18,7 @@ from fastquorum.wire.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
-from fastquorum.wire.credentials import (
+from fastquorum.wire.messages.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     DescribeDelegationTokenRequest,
@@ -28,9 +30,7 @@ from fastquorum.wire.credentials import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.message import Message
-from fastquorum.wire.sasl import (
+from fastquorum.wire.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

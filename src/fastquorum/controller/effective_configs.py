@@ -15,7 +15,7 @@ from fastquorum.controller.node_configs import NodeConfigs, Source, Started, mil
 from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
 from fastquorum.kernels.messages import Alike
 from fastquorum.types import NO_NODE
-from fastquorum.wire.topics import CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 Entry = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
 

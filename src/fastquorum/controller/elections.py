@@ -15,7 +15,7 @@ from fastquorum.controller.partition_change import Election
 from fastquorum.controller.state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
+from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
 
 PIECE_PARTITIONS: Final = 500
 """That are looked at in one piece: some milliseconds, if none of them can be helped."""

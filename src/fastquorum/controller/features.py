@@ -19,11 +19,11 @@ from fastquorum.controller.image.features import (
 )
 from fastquorum.controller.image.registrations import Feature
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.records.cluster import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord
 
 RESULTS_VERSION_MAX: Final = 1
 """The last version whose answer names each feature."""

@@ -10,8 +10,8 @@ from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.index import PartitionKey
 from fastquorum.controller.state import ControllerState, without
 from fastquorum.types import NodeId, Uuid
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
 from fastquorum.wire.message import Message
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
 
 FENCE = 1
 UNFENCE = -1

@@ -17,7 +17,7 @@ from typing import Final
 from fastquorum.controller.image.registrations import Broker, Brokers
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import Micros, NodeId, Offset
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 NO_OFFSET: Final = -1
 

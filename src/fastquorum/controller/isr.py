@@ -12,7 +12,7 @@ from fastquorum.controller.state import ControllerState
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
 _Asked = AlterPartitionRequest.TopicData.PartitionData
 _Answered = AlterPartitionResponse.TopicData.PartitionData

@@ -12,9 +12,9 @@ from fastquorum.controller.index import PartitionKey
 from fastquorum.controller.metadata_heartbeats import registered
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import NodeId
-from fastquorum.wire.controller_heartbeat import IsrChangeRequest, IsrChangeResponse
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.partitions import AlterPartitionRequest
+from fastquorum.wire.messages.controller_heartbeat import IsrChangeRequest, IsrChangeResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest
 
 _Asked = IsrChangeRequest.Topic.Partition
 _Result = IsrChangeResponse.Result

@@ -22,10 +22,14 @@ from fastquorum.controller.heartbeats import BrokerState as Becomes
 from fastquorum.controller.image.registrations import Broker, broker_record
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros, NodeId
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest, MetadataHeartbeatResponse
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.controller_heartbeat import (
+    BrokerState,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
 
 TARGETS: Final = (BrokerState.INACTIVE, BrokerState.ACTIVE, BrokerState.STOPPING)
 """What a broker can wish to be."""

@@ -12,7 +12,7 @@ from fastquorum.controller.topics import RECORDS_MAX
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.topics import CreatePartitionsRequest, CreatePartitionsResponse
+from fastquorum.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
 
 _Asked = CreatePartitionsRequest.CreatePartitionsTopic
 _Made = CreatePartitionsResponse.CreatePartitionsTopicResult

@@ -20,7 +20,7 @@ from fastquorum.controller.image.partition import (
     Recovery,
 )
 from fastquorum.types import NO_NODE, NodeId, Uuid
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord
 
 Nodes = tuple[NodeId, ...]
 

@@ -5,9 +5,9 @@ from typing import Final
 from fastquorum.controller.brokers import standing
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.state import ControllerState
-from fastquorum.wire.cluster_records import ProducerIdsRecord
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.producers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from fastquorum.wire.messages.producers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from fastquorum.wire.records.cluster import ProducerIdsRecord
 
 BLOCK: Final = 1000
 

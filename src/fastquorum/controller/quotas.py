@@ -15,10 +15,10 @@ from immutables import Map
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.image.quotas import Entity
 from fastquorum.controller.state import ControllerState
-from fastquorum.wire.cluster_records import ClientQuotaRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from fastquorum.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from fastquorum.wire.records.cluster import ClientQuotaRecord
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"

@@ -16,7 +16,7 @@ from fastquorum.controller.partition_change import Election, Nodes, PartitionCha
 from fastquorum.controller.state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.partitions import (
+from fastquorum.wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,

@@ -26,20 +26,20 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.placement import Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros
-from fastquorum.wire import acls as acl_messages
-from fastquorum.wire import brokers as broker_messages
-from fastquorum.wire import cluster as cluster_messages
-from fastquorum.wire import configs as config_messages
-from fastquorum.wire import controller_heartbeat as older_messages
-from fastquorum.wire import credentials as credential_messages
-from fastquorum.wire import inter_broker as inter_broker_messages
-from fastquorum.wire import partitions as partition_messages
-from fastquorum.wire import producers as producer_messages
-from fastquorum.wire import quotas as quota_messages
-from fastquorum.wire import sasl as sasl_messages
-from fastquorum.wire import topics as topic_messages
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages import acls as acl_messages
+from fastquorum.wire.messages import brokers as broker_messages
+from fastquorum.wire.messages import cluster as cluster_messages
+from fastquorum.wire.messages import configs as config_messages
+from fastquorum.wire.messages import controller_heartbeat as older_messages
+from fastquorum.wire.messages import credentials as credential_messages
+from fastquorum.wire.messages import inter_broker as inter_broker_messages
+from fastquorum.wire.messages import partitions as partition_messages
+from fastquorum.wire.messages import producers as producer_messages
+from fastquorum.wire.messages import quotas as quota_messages
+from fastquorum.wire.messages import sasl as sasl_messages
+from fastquorum.wire.messages import topics as topic_messages
 
 
 def decide(

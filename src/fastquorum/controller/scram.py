@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.state import ControllerState
-from fastquorum.wire.access_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from fastquorum.wire.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
+from fastquorum.wire.messages.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+from fastquorum.wire.records.access import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 MECHANISMS: Final[Mapping[int, str]] = MappingProxyType({1: "sha256", 2: "sha512"})
 """The hash of each, as Kafka numbers them: SCRAM-SHA-256, SCRAM-SHA-512."""

@@ -29,15 +29,15 @@ from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.cluster_records import AbortTransactionRecord, FeatureLevelRecord
-from fastquorum.wire.message import Message
+from fastquorum.wire.records.cluster import AbortTransactionRecord, FeatureLevelRecord
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"

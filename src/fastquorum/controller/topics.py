@@ -18,11 +18,16 @@ from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
-from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse
+from fastquorum.wire.messages.topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 
 PARTITIONS_MAX: Final = 10_000
 """That one request may create."""

@@ -13,8 +13,8 @@ from fastquorum.controller.index import PartitionKey
 from fastquorum.generate.lead import Lead
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NodeId, Uuid
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest
-from fastquorum.wire.partitions import AlterPartitionRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest
+from fastquorum.wire.messages.partitions import AlterPartitionRequest
 
 BROKERS_FROM: Final = 1001
 RACKS: Final = ("rack-a", "rack-b", "rack-c")

@@ -19,10 +19,10 @@ from fastquorum.node.controller_role import PIECE_RECORDS
 from fastquorum.raft.messages import kraft_version_record, leader_change, voters_record
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, VoterSet
-from fastquorum.wire.cluster_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from fastquorum.wire.codec import codec_of
+from fastquorum.wire.codec.codec import codec_of
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.cluster import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
 
 KRAFT_VERSION: Final = 1
 Tamper = Callable[[Sequence[Message]], Sequence[Message]]

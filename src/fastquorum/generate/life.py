@@ -28,11 +28,11 @@ from fastquorum.generate.lead import Lead
 from fastquorum.generate.setting_up import Topics, create, replication
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest
-from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest
-from fastquorum.wire.producers import AllocateProducerIdsRequest
-from fastquorum.wire.quotas import AlterClientQuotasRequest
-from fastquorum.wire.topics import CreateTopicsRequest, DeleteTopicsRequest
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest
+from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest
+from fastquorum.wire.messages.producers import AllocateProducerIdsRequest
+from fastquorum.wire.messages.quotas import AlterClientQuotasRequest
+from fastquorum.wire.messages.topics import CreateTopicsRequest, DeleteTopicsRequest
 
 LOOK_US: Final = 5 * MINUTE
 AGAIN_US: Final = 3 * HOUR

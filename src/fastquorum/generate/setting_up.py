@@ -16,8 +16,8 @@ from fastquorum.generate.herd import FEATURES, Herd
 from fastquorum.generate.lead import Lead
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NodeId
-from fastquorum.wire.brokers import ControllerRegistrationRequest
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.brokers import ControllerRegistrationRequest
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 REPLICATION: Final = 3
 TOPIC_PARTITIONS_MAX: Final = 1_000

@@ -16,9 +16,9 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch, VoterSet
-from fastquorum.wire.codec import Codec, codec_of
+from fastquorum.wire.codec.codec import Codec, codec_of
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 
 class Batch(NamedTuple):

@@ -17,9 +17,9 @@ from fastquorum.generate.kinds import Kind
 from fastquorum.generate.life import SESSION_US, Life
 from fastquorum.generate.planted import Planted, begun, ended
 from fastquorum.raft.messages import leader_change
-from fastquorum.wire.broker_records import RegisterBrokerRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord
+from fastquorum.wire.records.brokers import RegisterBrokerRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord
 
 EPOCH_JUMP: Final = 5
 WRONG_BROKER_EPOCH: Final = 3

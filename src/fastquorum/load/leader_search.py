@@ -10,7 +10,7 @@ from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 CLIENT_ID: Final = "fastquorum-load"
 METADATA_VERSION: Final = 12

@@ -15,9 +15,9 @@ from fastquorum.data import carried_records
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import Plan
 from fastquorum.types import Uuid
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 
 APPENDS_MAX: Final = 4096
 BYTES_MAX: Final = 16 * 1024 * 1024

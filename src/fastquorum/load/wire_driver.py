@@ -23,7 +23,7 @@ from fastquorum.load.payloads import Append
 from fastquorum.load.tally import Tally
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 PRODUCE_VERSION: Final = 12
 _LENGTH: Final = struct.Struct(">i")

@@ -15,13 +15,13 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
-from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
-from fastquorum.wire.control_records import (
+from fastquorum.wire.records.control import (
     CONTROL_MESSAGES,
     control_type,
     decode_control_record,
     encode_control_record,
 )
+from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
 
 VoterSets = tuple[tuple[Offset, VoterSet], ...]
 KRaftVersions = tuple[tuple[Offset, int], ...]

@@ -28,7 +28,7 @@ from fastquorum.controller.control_requests import (
 from fastquorum.controller.image import Image
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.inter_broker import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
+from fastquorum.wire.messages.inter_broker import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
 
 INTER_BROKER_LISTENER: Final = "PLAINTEXT"
 """By which brokers reach each other, and the controller them. Kafka's default; a broker without it is told nothing."""

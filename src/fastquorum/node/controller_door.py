@@ -11,7 +11,7 @@ from fastquorum.controller.requests import ANSWERED_ANYWHERE, DECIDED, DECIDED_F
 from fastquorum.errors import WireError
 from fastquorum.node.inbound import CONTROLLER_ELEMENTS_MAX, Request
 from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader
-from fastquorum.wire.cluster import EnvelopeRequest, EnvelopeResponse
+from fastquorum.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 
 CONTROLLER_APIS: Final = frozenset(
     (ApiKey.ENVELOPE, *(ApiKey(each.__wire__.api_key) for each in (*DECIDED, *ANSWERED_ANYWHERE)))

@@ -37,16 +37,16 @@ from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.node.steady_beats import steady_beat
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Epoch, Micros, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
-from fastquorum.wire.brokers import (
+from fastquorum.wire.codec.codec import codec_of
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
-from fastquorum.wire.codec import codec_of
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.records.cluster import AbortTransactionRecord, NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica

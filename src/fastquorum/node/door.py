@@ -30,15 +30,15 @@ from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
-from fastquorum.wire.cluster import DescribeClusterRequest
-from fastquorum.wire.configs import DescribeConfigsRequest
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.list_offsets import ListOffsetsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.producers import FindCoordinatorRequest, InitProducerIdRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.messages.cluster import DescribeClusterRequest
+from fastquorum.wire.messages.configs import DescribeConfigsRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.producers import FindCoordinatorRequest, InitProducerIdRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
 
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica

@@ -11,10 +11,10 @@ from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
-from fastquorum.wire.producers import FindCoordinatorRequest, FindCoordinatorResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.messages.producers import FindCoordinatorRequest, FindCoordinatorResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door, Leader

@@ -21,7 +21,7 @@ from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, setting_text
 from fastquorum.types import NodeId
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door

@@ -11,7 +11,7 @@ from fastquorum.node.parked_fetches import ParkedFetches
 from fastquorum.raft.events import Token
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door

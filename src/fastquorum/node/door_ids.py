@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fastquorum.node.inbound import Request
 from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.producers import InitProducerIdRequest, InitProducerIdResponse
+from fastquorum.wire.messages.producers import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from fastquorum.storage.reading import TimestampOffset
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door

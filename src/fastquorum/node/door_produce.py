@@ -30,8 +30,8 @@ from fastquorum.node.producer_states import NAMED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.metadata_records import decode_metadata_record
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.records.metadata import decode_metadata_record
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door

@@ -12,9 +12,9 @@ from typing import Final
 from fastquorum.kernels import Attribute, Kernels, Record
 from fastquorum.kernels.producers import EPOCHS
 from fastquorum.storage.identity import LogKind
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.control_records import VERSION, ControlRecordType, control_key
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.control import VERSION, ControlRecordType, control_key
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 FENCE_NUMBERS: Final = 1 << 31
 """What the number is drawn from."""

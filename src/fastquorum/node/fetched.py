@@ -12,7 +12,7 @@ from fastquorum.raft import events as ev
 from fastquorum.storage.log import Log
 from fastquorum.storage.segments import SEGMENT_RECORDS_MAX
 from fastquorum.types import Epoch, NodeId
-from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.messages.fetch import FetchResponse
 
 _HANDLE: Final = 1
 """An answer has one span, and one answer is decided at a time."""

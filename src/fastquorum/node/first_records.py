@@ -10,13 +10,13 @@ from typing import Final
 from fastquorum.controller.image.features import METADATA_VERSION, METADATA_VERSION_MIN, Level
 from fastquorum.kernels import Kernels
 from fastquorum.storage.log import Log
-from fastquorum.wire.cluster_records import (
+from fastquorum.wire.records.cluster import (
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
 
 _ELR: Final = "eligible.leader.replicas.version"
 _NODES: Final = 4

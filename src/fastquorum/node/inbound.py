@@ -18,8 +18,8 @@ from fastquorum.wire import (
     Message,
     RequestHeader,
 )
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsResponse
 
 QUORUM_APIS: Final = frozenset(
     (

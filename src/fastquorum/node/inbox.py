@@ -11,7 +11,7 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.node.peers import Answer, NoAnswer
 from fastquorum.raft import events as ev
 from fastquorum.wire import ApiKey, Message
-from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.messages.fetch import FetchResponse
 
 _RELAY_FIRST: Final = -2
 """Requests passed on are numbered downwards from here, apart from raft's own."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import API, ApiKey, Message
-from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.messages.fetch import FetchRequest
 
 
 class Purpose(enum.Enum):

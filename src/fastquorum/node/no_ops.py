@@ -11,8 +11,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import is_without_records
 from fastquorum.node.shell import Shell
 from fastquorum.types import Micros, Offset
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 NO_OP: Final = encode_metadata_record(NoOpRecord(), 0)
 

@@ -19,8 +19,8 @@ from fastquorum.node.ports import Transport, Unreachable
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ApiKey, ErrorCode, Frames, Message, request_header
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 HANDSHAKE_CORRELATION_ID = 0x3FFF_FFFF
 HANDSHAKE_VERSIONS = (4, 3, 0)

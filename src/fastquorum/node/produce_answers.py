@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.types import Uuid
 from fastquorum.wire import API, ApiKey, Frames
-from fastquorum.wire.produce import ProduceResponse
+from fastquorum.wire.messages.produce import ProduceResponse
 
 _LOG_START_VERSION_MIN: Final = 5
 """The first Produce whose response tells where the log starts (KIP-107)."""

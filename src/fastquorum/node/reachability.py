@@ -13,7 +13,7 @@ from fastquorum.node.ports import Listener, Unreachable
 from fastquorum.raft import events as ev
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.quorum import BeginQuorumEpochResponse, VoteResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochResponse, VoteResponse
 
 TOLD_AFTER_US: Final = 2 * SECOND
 """A node that is started anew is back before anybody is told."""

@@ -15,7 +15,7 @@ from fastquorum.controller.placement import Random
 from fastquorum.node.replay import Replay
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
+from fastquorum.wire.messages.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
 
 AGAIN_US: Final = 100 * MS
 """After the first attempt that failed; twice as long after each that follows. Kafka's number, as are the next two."""

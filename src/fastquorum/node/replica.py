@@ -39,7 +39,7 @@ from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 ROOM_LOOK_US: Final = 250 * MS
 """A log that is full does its upkeep, in which it looks for room, at least as often."""

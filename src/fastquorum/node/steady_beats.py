@@ -3,8 +3,8 @@
 from fastquorum.kernels.beats import FIXED_BYTES, SteadyBeat
 from fastquorum.types import Offset
 from fastquorum.wire import ApiKey, Message, ResponseHeader, response_header_version
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec.codec import Codec
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 
 def steady_beat(

@@ -19,10 +19,10 @@ from fastquorum.raft.prospective import Prospective
 from fastquorum.raft.resigned import Resigned
 from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
-from fastquorum.wire.quorum_admin import UpdateRaftVoterResponse
-from fastquorum.wire.snapshot import FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotResponse
 
 _Answer = FetchResponse | FetchSnapshotResponse | VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse
 _WithLeaderApart = (

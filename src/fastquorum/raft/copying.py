@@ -4,7 +4,7 @@ who stands for election beside an unproven leader, as if it heard nobody, follow
 from dataclasses import dataclass
 
 from fastquorum.types import NodeId, OffsetAndEpoch
-from fastquorum.wire.snapshot import FetchSnapshotResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotResponse
 
 SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
 

@@ -11,7 +11,7 @@ from fastquorum.raft.events import RequestReceived
 from fastquorum.raft.leader import Leader
 from fastquorum.types import TOPIC_NAME, Micros, ReplicaKey
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData

@@ -13,7 +13,7 @@ from fastquorum.raft.events import CorrelationId, RecordSpan, Token
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import Message
-from fastquorum.wire.snapshot import FetchSnapshotResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from fastquorum.raft.heard import GONE_US_MIN
 from fastquorum.raft.leader import Leader
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 VERSION_MIN = 12
 """The first that carries the last fetched epoch, without which logs cannot be compared."""

@@ -28,7 +28,7 @@ from fastquorum.raft.events import RecordSpan, SnapshotInstalled
 from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.messages.fetch import FetchResponse
 
 _RECONNECT_US_MAX = 500_000
 REFUSALS_OF_THE_GONE: Final = 2

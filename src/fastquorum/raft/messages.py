@@ -21,9 +21,8 @@ from fastquorum.types import (
     VoterSet,
 )
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import (
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -31,8 +30,9 @@ from fastquorum.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
 if TYPE_CHECKING:
     from fastquorum.raft.core import Core

@@ -42,10 +42,10 @@ from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 CAUSES_MAX = 4
 """Most causes that a change of leadership is told with."""

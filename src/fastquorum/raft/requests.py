@@ -17,7 +17,7 @@ from fastquorum.raft.role import Voting
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, ReplicaKey, Uuid
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.quorum import (
+from fastquorum.wire.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,

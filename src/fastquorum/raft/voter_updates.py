@@ -16,7 +16,7 @@ from fastquorum.raft.events import KRaftVersionRaised, RequestReceived
 from fastquorum.raft.leader import Leader
 from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 KRAFT_VERSION_MAX: Final = 1
 LISTENERS_MAX: Final = 16

@@ -41,7 +41,7 @@ from fastquorum.sim.transport import SimTransport
 from fastquorum.storage.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World

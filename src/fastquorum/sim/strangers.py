@@ -13,8 +13,8 @@ from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import hardships
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message, encode_request, encode_response, request_header
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import (
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,

@@ -9,8 +9,8 @@ from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.types import Micros
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 FAULT_KINDS: Final = (
     "kill",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fastquorum.kernels import Int64Array
 from fastquorum.kernels.rows import NO_TYPE, Packed, PackedHeaders, Rows
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

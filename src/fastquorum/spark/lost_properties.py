@@ -11,7 +11,7 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.spark.stores import store_of
 from fastquorum.storage.identity import LogKind, is_of_quorum, meta_by_kafka
-from fastquorum.wire.metadata_records import decode_metadata_record
+from fastquorum.wire.records.metadata import decode_metadata_record
 
 _LOOK_BYTES: Final = 1 << 20
 

@@ -16,7 +16,7 @@ from fastquorum.meant import one_of
 from fastquorum.spark.paths import joined
 from fastquorum.spark.reading import Mode, mode_of
 from fastquorum.spark.splits import SPLIT_BYTES
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES
 
 _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
 _PUSHDOWN: Final = "pushdown"

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from fastquorum.kernels import Int64Array
 from fastquorum.kernels.rows import Rows, control_row_type
 from fastquorum.spark.texts import parsed
-from fastquorum.wire.control_records import CONTROL_MESSAGES, VERSION
 from fastquorum.wire.message import Message, Struct
-from fastquorum.wire.metadata_records import METADATA_RECORDS
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
+from fastquorum.wire.records.control import CONTROL_MESSAGES, VERSION
+from fastquorum.wire.records.metadata import METADATA_RECORDS
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES
 from fastquorum.wire.types import IMPLIED, Field, Shape, Versions, WireType
 
 _SCALARS: Final = MappingProxyType(

@@ -26,13 +26,13 @@ from fastquorum.storage.scanning import EPOCH_MAX, SegmentScan, scan_segment
 from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
-from fastquorum.wire.control_messages import (
+from fastquorum.wire.records.control import decode_control_record, encode_control_record
+from fastquorum.wire.records.control_values import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from fastquorum.wire.control_records import decode_control_record, encode_control_record
 
 _RECORD_BYTES_MAX: Final = 20
 """What a record takes beside its value: five varints and two bytes."""

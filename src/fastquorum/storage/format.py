@@ -41,8 +41,8 @@ from fastquorum.types import (
     Uuid,
     VoterSet,
 )
-from fastquorum.wire.cluster_records import FeatureLevelRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import FeatureLevelRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 METADATA_VERSION: Final = 30
 """metadata.version 4.3-IV0."""

@@ -11,7 +11,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
 from fastquorum.storage.offline import OfflineLog, StoredBatch, TornTail
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 
 def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None) -> Fold:

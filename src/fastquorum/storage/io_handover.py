@@ -22,8 +22,8 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.storage.startup import check_state, first_voters
-from fastquorum.wire.control_messages import KRaftVersionRecord
-from fastquorum.wire.control_records import ControlRecordType, control_type, decode_control_record
+from fastquorum.wire.records.control import ControlRecordType, control_type, decode_control_record
+from fastquorum.wire.records.control_values import KRaftVersionRecord
 
 _MARK: Final = join(LOG_DIRECTORY, DURABLE_MARK)
 

@@ -8,7 +8,7 @@ from typing import Final
 from fastquorum.addresses import PORT_MAX
 from fastquorum.errors import WireError
 from fastquorum.types import NODE_ID_MAX, Endpoint, ReplicaKey, Voter, VoterSet
-from fastquorum.wire.control_messages import VotersRecord
+from fastquorum.wire.records.control_values import VotersRecord
 
 KRAFT_VERSION_MAX: Final = 2**15 - 1
 """As records hold it: in 16 bits."""

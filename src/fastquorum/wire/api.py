@@ -103,7 +103,7 @@ _MODULES: Final = (
     "snapshot",
     "topics",
 )
-API: Final = _registry(import_module(f"fastquorum.wire.{name}") for name in _MODULES)
+API: Final = _registry(import_module(f"fastquorum.wire.messages.{name}") for name in _MODULES)
 """Every declared API by its key."""
 
 

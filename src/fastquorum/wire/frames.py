@@ -11,8 +11,8 @@ from fastquorum.errors import WireError
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.messages import ANY_NUMBER, MessageCodec
 from fastquorum.wire.api import Api, declared_api, find_api
-from fastquorum.wire.codec import GENERATED, Codec, codec_of
-from fastquorum.wire.generated import trailing_bytes
+from fastquorum.wire.codec.codec import GENERATED, Codec, codec_of
+from fastquorum.wire.codec.generated import trailing_bytes
 from fastquorum.wire.headers import RequestHeader, ResponseHeader
 from fastquorum.wire.message import Message
 

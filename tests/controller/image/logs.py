@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fastquorum.controller.image.fold import Fold
 from fastquorum.types import Offset
-from fastquorum.wire.metadata_records import decode_metadata_record
+from fastquorum.wire.records.metadata import decode_metadata_record
 from tests.wire.golden import CLUSTER, log_records
 
 LOG = "__cluster_metadata-0"

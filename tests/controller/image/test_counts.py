@@ -7,9 +7,9 @@ from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import ImageFailed
 from fastquorum.types import NO_NODE, Uuid
-from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 TOPICS = [Uuid(bytes([number]) * 16) for number in (1, 2)]
 LEADERS = st.sampled_from([1, 2, NO_NODE])

@@ -9,10 +9,10 @@ from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.view import image_view
 from fastquorum.types import Uuid
-from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord
-from fastquorum.wire.cluster_records import ClientQuotaRecord, ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord
+from fastquorum.wire.records.cluster import ClientQuotaRecord, ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.controller.image.test_image import FULL
 
 ID = Uuid(bytes(range(16)))

@@ -6,7 +6,8 @@ from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.features import Features, Level
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import ImageFailed
-from fastquorum.wire.cluster_records import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -14,7 +15,6 @@ from fastquorum.wire.cluster_records import (
     NoOpRecord,
     ProducerIdsRecord,
 )
-from fastquorum.wire.message import Message
 
 
 def ids(next_producer_id: int) -> ProducerIdsRecord:

@@ -8,9 +8,9 @@ import pytest
 from fastquorum.controller.image import EMPTY
 from fastquorum.controller.image.fold import Fold
 from fastquorum.wire import to_json
-from fastquorum.wire.broker_records import RegisterBrokerRecord, RegisterControllerRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.brokers import RegisterBrokerRecord, RegisterControllerRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
 from tests.controller.image.logs import CHECKPOINTS, LOG, folded
 from tests.wire.golden import CLUSTER, log_records
 

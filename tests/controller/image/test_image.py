@@ -10,7 +10,8 @@ from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, Partition
 from fastquorum.controller.image.registrations import Feature, Listener
 from fastquorum.errors import ImageFailed
 from fastquorum.types import Uuid
-from fastquorum.wire.access_records import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.access import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
@@ -18,7 +19,7 @@ from fastquorum.wire.access_records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
@@ -26,7 +27,7 @@ from fastquorum.wire.broker_records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.cluster_records import (
+from fastquorum.wire.records.cluster import (
     BeginTransactionRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -35,9 +36,8 @@ from fastquorum.wire.cluster_records import (
     ProducerIdsRecord,
     ZkMigrationStateRecord,
 )
-from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
-from fastquorum.wire.topic_records import (
+from fastquorum.wire.records.metadata import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,

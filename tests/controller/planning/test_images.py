@@ -9,7 +9,7 @@ from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.spark.pipelines.placement import BROKER_COLUMNS, CONFIG_COLUMNS, PARTITION_COLUMNS
 from fastquorum.spark.pipelines.placement.layouts import cluster_of
 from fastquorum.spark.scan import read_table
-from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest
+from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest
 from tests.controller.image.logs import folded
 from tests.wire.golden import CLUSTER
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from fastquorum.kernels import BatchInfo
 from fastquorum.wire import ApiKey, Message, decode_response, encode_request, request_header
-from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.produce import ProduceResponse
+from fastquorum.wire.messages.fetch import FetchResponse
+from fastquorum.wire.messages.produce import ProduceResponse
 from tests.interop.faults import KERNELS, batch
 from tests.process.processes import WAIT_S
 

@@ -7,12 +7,12 @@ from fastquorum.node.door import SERVED
 from fastquorum.node.inbound import ELEMENTS_MAX, Inbound, replica_id
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import Message
-from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.frames import frames_of
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.producers import InitProducerIdRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.producers import InitProducerIdRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
 from tests.interop.faults import KERNELS
 from tests.interop.nodes import CLUSTER_ID
 

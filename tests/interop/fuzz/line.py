@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
 
 LOOK_MS: Final = 20
 """Whoever waits looks at the node this often."""

@@ -8,19 +8,19 @@ from fastquorum.node.door import SERVED, user_topic_id
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Uuid
 from fastquorum.wire import API, ApiKey, Message, encode_request, request_header
-from fastquorum.wire.cluster import DescribeClusterRequest
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.configs import DescribeConfigsRequest
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.list_offsets import ListOffsetsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.producers import FindCoordinatorRequest, InitProducerIdRequest
-from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.cluster import DescribeClusterRequest
+from fastquorum.wire.messages.configs import DescribeConfigsRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.list_offsets import ListOffsetsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.producers import FindCoordinatorRequest, InitProducerIdRequest
+from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.interop.faults import batch
 from tests.interop.nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fastquorum.node.door import SERVED
 from fastquorum.wire import ApiKey, Message, Struct, decode_request, encode_request
 from fastquorum.wire.api import API
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.produce import ProduceRequest
 from fastquorum.wire.types import Shape
 from tests.wire.golden import frames
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fastquorum.wire import Message, Struct
+from fastquorum.wire.codec.varint import uvarint
 from fastquorum.wire.types import Field, Shape, WireType
-from fastquorum.wire.varint import uvarint
 
 
 class Piece(NamedTuple):

@@ -3,7 +3,7 @@
 import random
 from typing import Final
 
-from fastquorum.wire.varint import uvarint
+from fastquorum.wire.codec.varint import uvarint
 
 _EDGES: Final = (0, 1, 2, -1, -2, 0x7F, 0xFF)
 _WIDTHS: Final = (1, 2, 4, 8)

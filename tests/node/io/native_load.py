@@ -18,8 +18,8 @@ from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.wire import ApiKey, ErrorCode, decode_request, decode_response
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.produce import ProduceResponse
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.produce import ProduceResponse
 from tests.lane.builders import control_batch, key
 
 from .native_callers import Callers, look_around, read_barriers

@@ -9,8 +9,8 @@ from fastquorum.kernels import load
 from fastquorum.storage.format import USER_TOPIC_NAME
 from fastquorum.types import Endpoint
 from fastquorum.wire import ApiKey, Message, decode_response, encode_request, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
-from fastquorum.wire.producers import InitProducerIdRequest, InitProducerIdResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.producers import InitProducerIdRequest, InitProducerIdResponse
 
 from .produce_frames import MINUTE_MS, PRODUCE_VERSION, Data
 

@@ -7,7 +7,7 @@ from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.produce_answers import produce_answers
 from fastquorum.types import Uuid
 from fastquorum.wire import encode_request, encode_response, frames_of, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 from .native_rig import kernels, native
 

@@ -10,7 +10,7 @@ import time
 from fastquorum.kernels import load
 from fastquorum.storage.format import USER_TOPIC_NAME
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 VERSION = 9
 WAIT_MS = 20_000

@@ -16,11 +16,11 @@ from fastquorum.api.options import OpenOptions
 from fastquorum.kernels import load
 from fastquorum.node.inbound import ELEMENTS_MAX
 from fastquorum.wire import Message, decode_response, encode_request, request_header
-from fastquorum.wire.fetch import FetchRequest
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.produce import ProduceRequest
-from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.messages.fetch import FetchRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
+from fastquorum.wire.messages.produce import ProduceRequest
+from fastquorum.wire.messages.quorum import VoteRequest
 from tests.api.nodes import QUICK, WAIT_S, stalled
 
 

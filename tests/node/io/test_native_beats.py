@@ -5,8 +5,8 @@ from typing import Any
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.steady_beats import steady_beat
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec.codec import Codec
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 from .native_rig import Peer, Rig, kernels, until
 from .produce_frames import produce_door, produce_request

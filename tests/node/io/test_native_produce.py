@@ -13,8 +13,8 @@ from fastquorum.kernels.shell import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, decode_request, encode_request, request_header
-from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.handshake import ApiVersionsRequest
+from fastquorum.wire.messages.produce import ProduceRequest
 
 from .native_rig import Peer, Rig, kernels, native, until
 from .produce_frames import (

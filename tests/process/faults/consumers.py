@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from fastquorum.types import Endpoint
 from fastquorum.wire import encode_request, request_header
-from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.messages.fetch import FetchRequest
 from tests.process.load import FETCH_VERSION, TOPIC
 
 RECEIVE_BYTES: Final = 4096

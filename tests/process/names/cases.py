@@ -17,7 +17,7 @@ from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady
 from fastquorum.kernels import load
 from fastquorum.types import LISTENER_NAME, Endpoint
-from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.messages.metadata import MetadataRequest
 from tests.process.names.name_server import FAILING, SILENT, UNKNOWN, Entry
 from tests.process.names.rig import CLOSING, COMMIT_S, DEAF, PORT, Rig, add_address, bind_file, rig
 

@@ -11,17 +11,17 @@ from fastquorum.storage.images import snapshot_batches
 from fastquorum.storage.kafka_state import encode_kafka_state
 from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid, VoterSet
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.cluster_records import FeatureLevelRecord, NoOpRecord
-from fastquorum.wire.control_messages import LeaderChangeMessage
-from fastquorum.wire.control_records import encode_control_record
-from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord, NoOpRecord
+from fastquorum.wire.records.control import encode_control_record
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 KERNELS = load("native")
 LEVEL = 30

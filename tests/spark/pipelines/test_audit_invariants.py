@@ -49,15 +49,15 @@ from fastquorum.storage.names import (
     segment_name,
 )
 from fastquorum.types import OffsetAndEpoch
-from fastquorum.wire.access_records import RemoveAccessControlEntryRecord
-from fastquorum.wire.cluster_records import (
+from fastquorum.wire.records.access import RemoveAccessControlEntryRecord
+from fastquorum.wire.records.cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from fastquorum.wire.control_records import ControlRecordType, control_key
-from fastquorum.wire.topic_records import ClearElrRecord, TopicRecord
+from fastquorum.wire.records.control import ControlRecordType, control_key
+from fastquorum.wire.records.topics import ClearElrRecord, TopicRecord
 from tests.spark.damage import change as overwrite
 from tests.spark.damage import change_record, flip, make_log
 

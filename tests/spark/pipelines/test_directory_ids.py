@@ -17,7 +17,7 @@ from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, META_PROPERTIES, checkpoint_name, segment_name
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.control_messages import KRaftVersionRecord
+from fastquorum.wire.records.control_values import KRaftVersionRecord
 from tests.spark.tables.directories import batch, control
 from tests.wire.golden import CLUSTER
 

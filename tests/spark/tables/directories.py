@@ -8,7 +8,7 @@ from fastquorum.kernels import Attribute, Record, load
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire import Message
-from fastquorum.wire.control_records import encode_control_record
+from fastquorum.wire.records.control import encode_control_record
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "kafka-4.3.0" / "cluster"
 KERNELS: Final = load("native")

@@ -12,8 +12,8 @@ from fastquorum.spark.tables import TABLES
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, OWN_PROPERTIES, segment_name
 from fastquorum.types import Uuid
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.spark.damage import change, make_log, segments
 
 from .directories import GOLDEN, KERNELS, rows, write_log

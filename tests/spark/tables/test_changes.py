@@ -16,10 +16,10 @@ from fastquorum.spark.tables import histories
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid
-from fastquorum.wire.json_form import from_json
-from fastquorum.wire.metadata_records import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
-from fastquorum.wire.metadata_records import record_type_name as name_of
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.codec.json_form import from_json
+from fastquorum.wire.records.metadata import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.metadata import record_type_name as name_of
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.spark.damage import change, make_log, segments
 from tests.spark.pipelines.timeline_model import Step, World
 from tests.spark.pipelines.timeline_worlds import logs

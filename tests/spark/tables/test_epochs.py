@@ -9,7 +9,7 @@ from fastquorum.errors import CorruptionError
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.epochs import format_epochs, parse_epochs
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
-from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage
+from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage
 
 from .directories import GOLDEN, KERNELS, batch, control, flip, rows, unsorted, write_log
 

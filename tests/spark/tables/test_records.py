@@ -20,9 +20,9 @@ from fastquorum.spark.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import Uuid
 from fastquorum.wire import Message
-from fastquorum.wire.cluster_records import ConfigRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, TopicRecord
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, TopicRecord
 from tests.spark.damage import RECORDS_A_BATCH, change, make_log, segments
 from tests.spark.pipelines import invariant_logs
 from tests.wire.golden import CLUSTER

@@ -14,12 +14,12 @@ from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.typed import record_types
 from fastquorum.types import Uuid
 from fastquorum.wire import Message
-from fastquorum.wire.cluster_records import ClientQuotaRecord, NoOpRecord
-from fastquorum.wire.control_messages import LeaderChangeMessage
 from fastquorum.wire.message import Struct
-from fastquorum.wire.metadata_records import METADATA_RECORDS, encode_metadata_record
-from fastquorum.wire.metadata_records import record_type_name as name_of
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from fastquorum.wire.records.cluster import ClientQuotaRecord, NoOpRecord
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.metadata import METADATA_RECORDS, encode_metadata_record
+from fastquorum.wire.records.metadata import record_type_name as name_of
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.spark.damage import make_log
 from tests.wire.golden import CLUSTER
 from tests.wire.strategies import messages

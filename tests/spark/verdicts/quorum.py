@@ -14,11 +14,11 @@ from fastquorum.kernels import Attribute, Kernels, Record, load
 from fastquorum.raft.messages import voters_record
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Endpoint, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.control_messages import LeaderChangeMessage
-from fastquorum.wire.control_records import encode_control_record
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.control import encode_control_record
+from fastquorum.wire.records.control_values import LeaderChangeMessage
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 KERNELS: Final[Kernels] = load("native")
 NO_OP: Final = encode_metadata_record(NoOpRecord(), 0)

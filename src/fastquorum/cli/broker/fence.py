@@ -19,7 +19,7 @@ from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.wire import ErrorCode
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 _VERSION: Final = 1
 

@@ -16,7 +16,7 @@ from fastquorum.cli.terminal.arguments import (
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
-from fastquorum.wire.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from fastquorum.wire.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _VERSION: Final = 0
 

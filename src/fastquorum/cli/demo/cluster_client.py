@@ -14,10 +14,10 @@ from fastquorum.controller.image.image import Image
 from fastquorum.errors import NotReady
 from fastquorum.kernels import Kernels
 from fastquorum.types import NO_NODE, Endpoint, NodeId, Uuid
-from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 ANSWER_S: Final = 20.0
 """Within which a question is answered, and what is waited for is committed."""

@@ -13,7 +13,7 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.io_open import open_offline
 from fastquorum.types import NodeId, Offset
-from fastquorum.wire.control_records import ControlRecordType, control_type
+from fastquorum.wire.records.control import ControlRecordType, control_type
 
 
 class Walk(NamedTuple):

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastquorum.types import NodeId, Uuid
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.metadata_records import decode_metadata_record
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from fastquorum.wire.records.metadata import decode_metadata_record
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 _UNCHANGED: Final = -2
 """PartitionChangeRecord's leader where that stays as it is."""

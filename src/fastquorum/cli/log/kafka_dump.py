@@ -16,10 +16,10 @@ from fastquorum.errors import CorruptionError, FastQuorumError, UsageError, Wire
 from fastquorum.kernels import Attribute, BatchFault, BatchInfo, Compression, Kernels, Record
 from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, parse_checkpoint
 from fastquorum.wire import to_json
-from fastquorum.wire.codec import decode_prefix
-from fastquorum.wire.control_records import CONTROL_MESSAGES, ControlRecordType
-from fastquorum.wire.metadata_records import FRAME_VERSION, METADATA_RECORDS, record_type_name
-from fastquorum.wire.varint import Malformed, read_uvarint
+from fastquorum.wire.codec.codec import decode_prefix
+from fastquorum.wire.codec.varint import Malformed, read_uvarint
+from fastquorum.wire.records.control import CONTROL_MESSAGES, ControlRecordType
+from fastquorum.wire.records.metadata import FRAME_VERSION, METADATA_RECORDS, record_type_name
 
 _INT_MAX: Final = 2**31 - 1
 _SHORT_MAX: Final = 2**15 - 1

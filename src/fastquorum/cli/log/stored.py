@@ -19,8 +19,8 @@ from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.scanning import nonzero_end
 from fastquorum.wire import to_json
-from fastquorum.wire.control_records import decode_control_record
-from fastquorum.wire.metadata_records import decode_metadata_record, record_type_name
+from fastquorum.wire.records.control import decode_control_record
+from fastquorum.wire.records.metadata import decode_metadata_record, record_type_name
 
 
 class ShownBatch(NamedTuple):

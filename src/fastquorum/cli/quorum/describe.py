@@ -23,7 +23,7 @@ from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId, address_text
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 Partition = DescribeQuorumResponse.TopicData.PartitionData
 Row = Partition.ReplicaState

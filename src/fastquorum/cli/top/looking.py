@@ -17,9 +17,9 @@ from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
 from fastquorum.types import LISTENER_NAME, NO_NODE, TOPIC_NAME, Endpoint, NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 THREADS_MAX: Final = 32
 PAGE_BYTES_MAX: Final = 16 * 1024 * 1024

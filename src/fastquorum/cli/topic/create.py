@@ -20,7 +20,7 @@ from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import UsageError
 from fastquorum.types import NodeId, is_whole
-from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 _VERSION: Final = 7
 _CONTROLLERS_CHOICE: Final = -1

@@ -16,7 +16,7 @@ from fastquorum.cli.terminal.arguments import (
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
-from fastquorum.wire.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from fastquorum.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _VERSION: Final = 6
 

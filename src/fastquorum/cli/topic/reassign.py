@@ -25,7 +25,7 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import PeerProtocolError, UsageError
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 _VERSION: Final = 1
 _EXIT_REFUSED: Final = 1

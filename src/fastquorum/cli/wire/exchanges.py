@@ -15,7 +15,7 @@ from fastquorum.cli.wire.frames import Frame, FrameCutter
 from fastquorum.errors import WireError
 from fastquorum.types import Micros
 from fastquorum.wire import ApiKey, decode_request
-from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.messages.produce import ProduceRequest
 
 REQUEST_COST_BYTES: Final = 512
 """What an open request is counted as, beside its bytes."""

@@ -10,8 +10,8 @@ from fastquorum.cli.wire.fields import fields_json, fields_table
 from fastquorum.errors import UsageError
 from fastquorum.types import is_whole
 from fastquorum.wire import API, Api, ApiKey, Message, RequestHeader, ResponseHeader
-from fastquorum.wire.control_records import CONTROL_MESSAGES
-from fastquorum.wire.metadata_records import METADATA_RECORDS
+from fastquorum.wire.records.control import CONTROL_MESSAGES
+from fastquorum.wire.records.metadata import METADATA_RECORDS
 
 _HEADERS: Final = (RequestHeader, ResponseHeader)
 

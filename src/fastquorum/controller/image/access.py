@@ -9,7 +9,7 @@ from typing import NamedTuple
 from immutables import Map
 
 from fastquorum.types import Uuid
-from fastquorum.wire.access_records import (
+from fastquorum.wire.records.access import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,

@@ -12,8 +12,8 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import ImageFailed, WireError
 from fastquorum.kernels import BatchInfo, Kernels
 from fastquorum.types import Offset
-from fastquorum.wire.codec import codec_of
-from fastquorum.wire.metadata_records import decode_metadata_record
+from fastquorum.wire.codec.codec import codec_of
+from fastquorum.wire.records.metadata import decode_metadata_record
 
 
 class BatchFolder:

@@ -13,7 +13,7 @@ from immutables import Map
 from fastquorum.controller.client_metrics import METRICS_CONFIGS
 from fastquorum.controller.group_configs import GROUP_CONFIGS
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS
-from fastquorum.wire.cluster_records import ConfigRecord
+from fastquorum.wire.records.cluster import ConfigRecord
 
 
 class ResourceType(IntEnum):

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Self
 
 from immutables import Map
 
-from fastquorum.wire.cluster_records import FeatureLevelRecord
+from fastquorum.wire.records.cluster import FeatureLevelRecord
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"

@@ -11,9 +11,9 @@ from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Epoch, Offset
-from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import record_type_name
+from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from fastquorum.wire.records.metadata import record_type_name
 
 
 class Place(NamedTuple):

@@ -22,9 +22,12 @@ from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Uuid
-from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import record_type_name
+from fastquorum.wire.records import access as access_records
+from fastquorum.wire.records import brokers as broker_records
+from fastquorum.wire.records import cluster as cluster_records
+from fastquorum.wire.records import topics as topic_records
+from fastquorum.wire.records.metadata import record_type_name
 
 NO_PRODUCER_ID: Final = -1
 

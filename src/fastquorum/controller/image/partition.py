@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.image.features import Level
 from fastquorum.types import NO_NODE, NodeId, Uuid
-from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
+from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord
 
 DIRECTORY_MIGRATING: Final = Uuid(bytes(16))
 """A replica's directory is not known yet: the broker has not said, or the level knows no directories."""

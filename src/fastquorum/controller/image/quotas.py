@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from immutables import Map
 
-from fastquorum.wire.cluster_records import ClientQuotaRecord
+from fastquorum.wire.records.cluster import ClientQuotaRecord
 
 Entity = tuple[tuple[str, str | None], ...]
 """Whom a quota is for: (type, name) by type; the name None is the default of its type."""

@@ -7,7 +7,7 @@ from immutables import Map
 
 from fastquorum.controller.image.features import Level
 from fastquorum.types import NodeId, Uuid
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,

@@ -8,7 +8,7 @@ from immutables import Map
 from fastquorum.controller.image.partition import Partition, changed, partition_of
 from fastquorum.controller.image.vector import Make, Vector
 from fastquorum.types import Uuid
-from fastquorum.wire.topic_records import (
+from fastquorum.wire.records.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,

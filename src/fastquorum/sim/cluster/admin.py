@@ -11,10 +11,10 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import NodeId
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import UnregisterBrokerRequest
-from fastquorum.wire.configs import IncrementalAlterConfigsRequest
-from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest, ElectLeadersRequest
-from fastquorum.wire.topics import (
+from fastquorum.wire.messages.brokers import UnregisterBrokerRequest
+from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest
+from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest, ElectLeadersRequest
+from fastquorum.wire.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     CreateTopicsResponse,

@@ -15,13 +15,13 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import (
+from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
     from fastquorum.sim.cluster.herd import Herd

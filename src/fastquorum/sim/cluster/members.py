@@ -17,8 +17,8 @@ from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, NodeId
 from fastquorum.wire import ApiKey, Message, decode_request
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.controller_heartbeat import BrokerState, MetadataHeartbeatRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.swarm import ClusterSwarm

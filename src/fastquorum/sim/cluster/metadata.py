@@ -16,17 +16,17 @@ from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import Message
-from fastquorum.wire.broker_records import (
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.partitions import AlterPartitionRequest
+from fastquorum.wire.records.brokers import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
-from fastquorum.wire.partitions import AlterPartitionRequest
-from fastquorum.wire.topic_records import ClearElrRecord, PartitionChangeRecord, TopicRecord
+from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.records.topics import ClearElrRecord, PartitionChangeRecord, TopicRecord
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World

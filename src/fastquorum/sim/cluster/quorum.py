@@ -10,7 +10,7 @@ from fastquorum.sim.report import Violation
 from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import NodeId, Offset, VoterSet
-from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
+from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World

@@ -8,7 +8,7 @@ from fastquorum.sim.cluster.client import Client
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from fastquorum.sim.cluster.herd import Herd

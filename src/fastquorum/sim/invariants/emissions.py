@@ -12,8 +12,8 @@ from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
 from fastquorum.types import NodeId
 from fastquorum.wire import ApiKey, Message, decode_request, decode_response
-from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum import (
+from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -21,8 +21,8 @@ from fastquorum.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 QUORUM_APIS: Final = frozenset(
     (

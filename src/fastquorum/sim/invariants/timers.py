@@ -10,8 +10,8 @@ from fastquorum.raft.transitions import RoleName
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
 from fastquorum.types import Epoch, Micros, NodeId
-from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteResponse
-from fastquorum.wire.snapshot import FetchSnapshotRequest
+from fastquorum.wire.messages.quorum import EndQuorumEpochRequest, VoteResponse
+from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.process import Process

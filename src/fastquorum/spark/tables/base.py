@@ -25,7 +25,7 @@ from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, told, whol
 from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset
-from fastquorum.wire.row_layouts import record_layouts
+from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [

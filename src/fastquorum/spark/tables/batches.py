@@ -20,7 +20,7 @@ from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
 from fastquorum.spark.splits import Piece, log_pieces, packed
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, refuse_others
-from fastquorum.wire.row_layouts import record_layouts
+from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [

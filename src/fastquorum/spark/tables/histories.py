@@ -24,8 +24,8 @@ from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import whose
 from fastquorum.types import Offset
-from fastquorum.wire.control_records import ControlRecordType
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
+from fastquorum.wire.records.control import ControlRecordType
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 
 LEADER_CHANGE: Final = control_row_type(ControlRecordType.LEADER_CHANGE)
 _NAMES: Final = RECORDS | {BEGIN, END, ABORT}

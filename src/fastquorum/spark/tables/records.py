@@ -28,7 +28,7 @@ from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others
 from fastquorum.spark.typed import RecordType, record_types, struct_column
 from fastquorum.storage.identity import LogKind
-from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
+from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 
 SCHEMA: Final = pa.schema(
     [

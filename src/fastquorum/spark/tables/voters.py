@@ -29,9 +29,9 @@ from fastquorum.storage.identity import read_identity
 from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, VoterSet
 from fastquorum.wire import Message
-from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
-from fastquorum.wire.control_records import ControlRecordType, decode_control_record
-from fastquorum.wire.row_layouts import record_layouts
+from fastquorum.wire.records.control import ControlRecordType, decode_control_record
+from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
+from fastquorum.wire.records.row_layouts import record_layouts
 
 FIELDS: Final = (
     pa.field("offset", pa.int64()),

@@ -15,7 +15,7 @@ from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.texts import parsed
-from fastquorum.wire.control_records import ControlRecordType
+from fastquorum.wire.records.control import ControlRecordType
 
 COLUMNS: Final = (
     "cluster_id",

@@ -12,8 +12,8 @@ from typing import Final, TypeVar, cast
 from fastquorum.errors import UnsupportedVersion
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.messages import MessageCodec
-from fastquorum.wire.codec_layout import struct_layout
-from fastquorum.wire.generated import GeneratedCodec
+from fastquorum.wire.codec.generated import GeneratedCodec
+from fastquorum.wire.codec.kernel_layout import struct_layout
 from fastquorum.wire.message import Message
 
 M = TypeVar("M", bound=Message)

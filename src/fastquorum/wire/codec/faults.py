@@ -7,8 +7,8 @@ import struct
 from typing import Any, NoReturn
 
 from fastquorum.errors import WireError
+from fastquorum.wire.codec.source import wire_fields
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import STRING_BYTES_MAX, Field, Shape, WireType
 
 

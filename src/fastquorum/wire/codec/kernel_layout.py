@@ -3,8 +3,8 @@
 from typing import Any
 
 from fastquorum.kernels.messages import FieldLayout, Fresh, StructLayout, ValueKind, ValueLayout
+from fastquorum.wire.codec.source import foreign_tags, size_min, wire_fields
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import foreign_tags, size_min, wire_fields
 from fastquorum.wire.types import IMPLIED, Field, Shape, WireType
 
 _KINDS = {

@@ -1,7 +1,7 @@
 """Python source of one Fetch layout: a parser and an encoder, from declarations and a table of roles.
 
-Knows the wire types, not what Fetch means (`lane_layouts` says that). A run is a stretch of fixed-size values that one
-`struct.Struct` reads or writes; counts and lengths that the steady state fixes are bytes that a run compares.
+Knows the wire types, not what Fetch means (`generate_python` says that). A run is a stretch of fixed-size values that
+one `struct.Struct` reads or writes; counts and lengths that the steady state fixes are bytes that a run compares.
 Source: KIP-482 (compact types, tags).
 """
 
@@ -12,10 +12,10 @@ from enum import Enum
 from typing import Any, Final
 
 from fastquorum.types import ZERO_UUID
+from fastquorum.wire.codec.source import wire_fields
+from fastquorum.wire.codec.varint import uvarint
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import Field, Shape
-from fastquorum.wire.varint import uvarint
 
 INDENT: Final = "    "
 ONE_BYTE: Final = 0x7F

@@ -7,9 +7,9 @@ flexible version ends with its tag section, whose fields follow it one level dee
 
 from typing import Any, Literal, NamedTuple
 
-from fastquorum.wire.codec import check_version, is_flexible
+from fastquorum.wire.codec.codec import check_version, is_flexible
+from fastquorum.wire.codec.source import wire_fields
 from fastquorum.wire.message import Message, Struct
-from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import IMPLIED, Field, Shape, WireType
 
 Framing = Literal["fixed", "int16", "int32", "uvarint", "null_mark", "inline", "tags"]

@@ -10,11 +10,14 @@ from typing import Final
 
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
-from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
-from fastquorum.wire.codec import GENERATED, Codec
-from fastquorum.wire.generated import trailing_bytes
+from fastquorum.wire.codec.codec import GENERATED, Codec
+from fastquorum.wire.codec.generated import trailing_bytes
+from fastquorum.wire.codec.varint import Malformed, read_uvarint, uvarint
 from fastquorum.wire.message import Message
-from fastquorum.wire.varint import Malformed, read_uvarint, uvarint
+from fastquorum.wire.records import access as access_records
+from fastquorum.wire.records import brokers as broker_records
+from fastquorum.wire.records import cluster as cluster_records
+from fastquorum.wire.records import topics as topic_records
 
 FRAME_VERSION: Final = 1
 _FRAME: Final = "MetadataRecord"

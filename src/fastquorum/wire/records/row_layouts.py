@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.kernels.rows import TextLayout, control_row_type
-from fastquorum.wire.codec import GENERATED, is_flexible
-from fastquorum.wire.codec_layout import struct_layout
-from fastquorum.wire.control_records import CONTROL_MESSAGES, VERSION, ControlRecordType
+from fastquorum.wire.codec.codec import GENERATED, is_flexible
+from fastquorum.wire.codec.kernel_layout import struct_layout
 from fastquorum.wire.message import Message
-from fastquorum.wire.metadata_records import METADATA_RECORDS, record_type_name
+from fastquorum.wire.records.control import CONTROL_MESSAGES, VERSION, ControlRecordType
+from fastquorum.wire.records.metadata import METADATA_RECORDS, record_type_name
 
 ROW_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {key: record_type_name(cls) for key, cls in METADATA_RECORDS.items()}

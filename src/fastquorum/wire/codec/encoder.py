@@ -8,11 +8,11 @@ field.
 import struct
 from typing import Any, Final
 
-from fastquorum.wire.faults import explain_encode
+from fastquorum.wire.codec.faults import explain_encode
+from fastquorum.wire.codec.source import FIRST_BYTE, Source, wire_fields
+from fastquorum.wire.codec.varint import Malformed, uvarint, uvarint_tail
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import FIRST_BYTE, Source, wire_fields
 from fastquorum.wire.types import IMPLIED, STRING_BYTES_MAX, Field, Shape, WireType
-from fastquorum.wire.varint import Malformed, uvarint, uvarint_tail
 
 TAGS_END: Final = 1 << 32
 """Above every tag."""

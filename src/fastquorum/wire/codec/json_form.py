@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from fastquorum.errors import WireError
 from fastquorum.types import Uuid
-from fastquorum.wire.codec import check_version
-from fastquorum.wire.faults import find_fault
+from fastquorum.wire.codec.codec import check_version
+from fastquorum.wire.codec.faults import find_fault
 from fastquorum.wire.message import Message, Struct
 from fastquorum.wire.types import Field, Shape, WireType
 

@@ -10,15 +10,15 @@ from typing import Final
 
 from fastquorum.errors import WireError
 from fastquorum.kernels import Buffer
-from fastquorum.wire.codec import decode, encode
-from fastquorum.wire.control_messages import (
+from fastquorum.wire.codec.codec import decode, encode
+from fastquorum.wire.message import Message
+from fastquorum.wire.records.control_values import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from fastquorum.wire.message import Message
 
 VERSION: Final = 0
 

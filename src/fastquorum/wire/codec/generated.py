@@ -6,8 +6,8 @@ from typing import Any
 from fastquorum.errors import WireError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.messages import ANY_NUMBER
-from fastquorum.wire.decoder import DecoderSource
-from fastquorum.wire.encoder import EncoderSource
+from fastquorum.wire.codec.decoder import DecoderSource
+from fastquorum.wire.codec.encoder import EncoderSource
 from fastquorum.wire.message import Message
 
 _Decoder = Callable[[Any, int, int], tuple[Any, int]]

@@ -10,10 +10,10 @@ from typing import Any, Final, NoReturn
 
 from fastquorum.errors import WireError
 from fastquorum.types import Uuid
+from fastquorum.wire.codec.source import FIRST_BYTE, Source, foreign_tags, size_min, wire_fields
+from fastquorum.wire.codec.varint import Malformed, read_uvarint
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import FIRST_BYTE, Source, foreign_tags, size_min, wire_fields
 from fastquorum.wire.types import IMPLIED, STRING_BYTES_MAX, Field, Shape, WireType
-from fastquorum.wire.varint import Malformed, read_uvarint
 
 FAULTS: Final = (Malformed, IndexError, struct.error, UnicodeDecodeError)
 """What malformed bytes raise inside a generated decoder; anything else is a bug of ours."""

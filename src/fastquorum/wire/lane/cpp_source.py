@@ -1,16 +1,16 @@
 """C++ source of one Fetch layout: a parser and a writer, from the same declarations and roles as the Python ones.
 
-Knows the wire types, not what Fetch means (`lane_layouts` says that). The text uses `FrameReader` and `FrameWriter` of
-`ext/core/fetch_frames.h`. Source: KIP-482 (compact types, tags).
+Knows the wire types, not what Fetch means (`generate_python` says that). The text uses `FrameReader` and `FrameWriter`
+of `ext/core/fetch_frames.h`. Source: KIP-482 (compact types, tags).
 """
 
 from typing import Any, Final
 
-from fastquorum.wire.lane_layout_source import ONE_BYTE, Kind, Part, Roles, element_of, tag_members
+from fastquorum.wire.codec.source import wire_fields
+from fastquorum.wire.codec.varint import uvarint
+from fastquorum.wire.lane.python_source import ONE_BYTE, Kind, Part, Roles, element_of, tag_members
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import Field, Shape
-from fastquorum.wire.varint import uvarint
 
 INDENT: Final = "    "
 INTEGERS: Final = {

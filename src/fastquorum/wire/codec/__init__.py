@@ -1,0 +1,1 @@
+"""Declarations into codecs: Python functions that encode and decode, JSON forms, layouts."""

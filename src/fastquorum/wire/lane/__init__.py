@@ -1,0 +1,1 @@
+"""Generators of the lane's Fetch layouts, Python and C++."""

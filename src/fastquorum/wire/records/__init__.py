@@ -1,0 +1,1 @@
+"""The records of the metadata log and of the quorum's control batches, declared as data."""
