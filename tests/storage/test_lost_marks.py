@@ -2,8 +2,11 @@
 
 import itertools
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +17,17 @@ from fastquorum.cli.main import main
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.format import ORDER
+from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io_directory import DataDirectory
+from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.io_state import LmdbStateStore, write_unsynced
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
@@ -28,11 +38,15 @@ from fastquorum.storage.names import (
     OWN_PROPERTIES,
     QUORUM_STATE,
     ZERO_CHECKPOINT,
+    checkpoint_name,
     segment_name,
 )
+from fastquorum.storage.state_value import StateOwner
+from fastquorum.types import NodeId, OffsetAndEpoch, Uuid
 from tests.process.command import picture
 
 from .fake_disk import FakeFlusher
+from .logs import checkpoint
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "kafka-4.3.0" / "cluster"
 LOST = "the log holds no record, and the durable mark, which says how many it had, is missing or damaged"
@@ -295,3 +309,110 @@ def test_a_lost_or_damaged_vote_is_told_before_the_log_is_changed(node: Path, ke
         with pytest.raises(fq.FastQuorumError):
             opened(node, kernels)
         assert listed(node) == before
+
+
+# --- before anything is changed ---------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_of_a_later_epoch_than_the_state_is_refused_before_the_log_gives_way_to_it(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is another cluster's: a replica knows an epoch before it fetches a snapshot of it."""
+    snapshot = OffsetAndEpoch(327, 500)
+    (node / LOG_DIRECTORY / checkpoint_name(snapshot)).write_bytes(checkpoint(kernels, snapshot))
+    before = picture(node)
+    for _ in range(2):
+        with pytest.raises(CorruptionError, match="stale_state"):
+            opened(node, kernels)
+        assert picture(node) == before
+    code, findings = verified(node, capsys)
+    assert code == 4
+    assert any(severity == "corrupt" and "records of epoch 500" in text for severity, _, text in findings)
+
+
+@pytest.mark.parametrize("reason", ["foreign_state", "state_file"])
+def test_a_state_of_another_replica_or_that_is_cut_short_is_refused_before_anything_is_changed(
+    node: Path, tmp_path: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    state = node / QUORUM_STATE
+    if reason == "foreign_state":
+        other = fresh(tmp_path)
+        opened(other, kernels)
+        write_unsynced(str(other), StateOwner("other", NodeId(7), Uuid(b"x" * 16)), kernels, ElectionState(9, -1, None))
+        shutil.copy(other / QUORUM_STATE, state)
+    else:  # of the pages that are free nothing is read, but LMDB maps them
+        os.truncate(state, 37_000)
+    tail = node / LOG_DIRECTORY / segment_name(0)
+    with tail.open("ab") as file:
+        file.write(b"torn" * 10)
+    before = picture(node)
+    with pytest.raises(CorruptionError, match=reason):
+        opened(node, kernels)
+    assert picture(node) == before
+    assert verified(node, capsys)[0] == 4
+
+
+def test_an_epoch_that_began_behind_a_log_that_lost_its_mark_says_that_it_went_on(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(node, kernels)
+    (node / LOG_DIRECTORY / EPOCH_CHECKPOINT).write_bytes(format_epochs([(1, 0), (2, 500)]))
+    mark = node / LOG_DIRECTORY / DURABLE_MARK
+    kept = mark.read_bytes()
+    mark.unlink()
+    before = picture(node)
+    with pytest.raises(DirectoryError, match="has an epoch that began at offset 500"):
+        opened(node, kernels)
+    assert picture(node) == before
+    assert verified(node, capsys)[0] == 4
+    (row,) = as_report(LocalEngine(1).audit_replicas(str(node)))["divergent"]
+    assert "has an epoch that began at offset 500" in row["why"]
+    found = invariants.as_report(LocalEngine(1).audit_invariants(str(node)))
+    assert [each["kind"] for each in found["violations"]] == ["lost-records"]
+    mark.write_bytes(kept)  # which says that the log ends there, whatever else was written down
+    opened(node, kernels)
+
+
+def test_a_log_that_is_gone_is_told_by_verify_in_the_words_of_run(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(node / LOG_DIRECTORY)
+    with pytest.raises(DirectoryError, match="the log directory is missing"):
+        opened(node, kernels)
+    assert main(["log", "verify", str(node)]) == 2
+    assert "the log directory is missing: put it back from a copy" in capsys.readouterr().err.replace("; ", ": ", 1)
+
+
+def test_a_handover_that_ended_before_it_kept_the_vote_is_finished(tmp_path: Path, kernels: Kernels) -> None:
+    root = Path(shutil.copytree(GOLDEN / "c1", tmp_path / "c1"))
+    identity = read_identity(RealDisk.open_directory(str(root), kernels))
+    LmdbStateStore(str(root), identity.owner, kernels).close()
+    state = take_from_kafka(str(root), kernels)
+    store = LmdbStateStore(str(root), identity.owner, kernels)
+    assert store.load() == state
+    store.close()
+
+
+# --- one log, two nodes -----------------------------------------------------------------------------------------------
+
+
+def test_a_log_is_of_one_node_whatever_leads_to_it(node: Path, tmp_path: Path, kernels: Kernels) -> None:
+    opened(node, kernels)
+    other = tmp_path / "other"
+    other.mkdir()
+    for each in node.iterdir():
+        if each.name != LOCK:
+            (other / each.name).symlink_to(each)
+    first = DataDirectory.open(str(node), kernels, QuorumConfig(), FakeFlusher())
+    try:
+        with pytest.raises(DirectoryError, match="is in use by another process"):
+            opened(other, kernels)
+        (node / LOCK).unlink()  # the first one holds it still, and nobody sees that
+        ran = subprocess.run(
+            [sys.executable, "-m", "fastquorum", "log", "trim", str(node)], capture_output=True, text=True, check=False
+        )
+        assert (ran.returncode, "is in use by another process" in ran.stderr) == (2, True)
+    finally:
+        first.close()
+    opened(other, kernels)
+    opened(node, kernels)

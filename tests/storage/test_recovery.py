@@ -10,6 +10,7 @@ from fastquorum.storage.mark import VERSION, encode_mark, read_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.recovery import recover
+from fastquorum.storage.verifying import verify_log
 from fastquorum.types import OffsetAndEpoch
 
 from .fake_disk import Crashed, FakeDisk
@@ -181,6 +182,32 @@ def test_a_bad_batch_above_the_mark_takes_whatever_follows_with_it(kernels: Kern
     assert rig.reopen().values() == [(0, 1, b"a")]
 
 
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_no_bad_end_is_torn_that_a_later_segment_goes_on_from(kernels: Kernels, *, is_missing: bool) -> None:
+    """A segment is synced before the next one is written: an older mark, put back, knows less than the log."""
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.flush()
+    rig.log.maintain(0)
+    early_mark = rig.disk.read_file(MARK)
+    for number in range(30):
+        rig.append(1, b"%d" % number)
+    rig.disk.write_file(MARK, early_mark)
+    names = [f"{LOG_DIRECTORY}/{name}" for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
+    assert len(names) > 3
+    if is_missing:
+        rig.disk.remove(names[2])
+    else:
+        data = bytearray(rig.disk.read_file(names[1]))
+        data[150] ^= 1
+        rig.disk.write_file(names[1], bytes(data))
+    before = rig.disk.contents()
+    with pytest.raises(CorruptionError):
+        rig.reopen(rig.disk)
+    assert rig.disk.contents() == before
+    assert not verify_log(rig.disk, kernels, LOG_DIRECTORY, "log").is_sound
+
+
 def test_a_missing_segment_is_corruption(kernels: Kernels) -> None:
     rig, _ = small_log(kernels)
     logs = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
@@ -291,8 +318,10 @@ def test_a_crash_at_any_step_of_recovery_recovers_to_the_same_log(kernels: Kerne
         rig.append(1 + number // 9, b"%d" % number)
     names = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
     assert len(names) > 3
-    # The mark stands in the first segment; the second is torn, the others follow it.
+    # The mark stands in the first segment; the second is torn, the others, not written yet, follow it.
     base = rig.disk.copy()
+    for name in names[2:]:
+        base.write_file(f"{LOG_DIRECTORY}/{name}", bytes(256))
     base.write_file(MARK, early_mark)
     content = bytearray(base.read_file(f"{LOG_DIRECTORY}/{names[1]}"))
     content[150] ^= 1

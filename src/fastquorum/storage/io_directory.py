@@ -1,6 +1,7 @@
 """A data directory opened for a replica: lock, identity, log and quorum state, in an order where every check counts."""
 
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,31 +15,28 @@ from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.io_state import LmdbStateStore
-from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.log import Log
-from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
+from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
-from fastquorum.storage.recovery import inspect
 from fastquorum.storage.startup import check_owner, check_state, first_values, first_voters
-from fastquorum.types import NodeId, VoterSet
+from fastquorum.storage.state_value import state_in
+from fastquorum.types import NodeId, OffsetAndEpoch, VoterSet
 
 
 def _as_it_is(disk: Disk) -> Disk:
     return disk
 
 
-def _check_unchanged(disk: Disk, kernels: Kernels, identity: Identity, state_path: str) -> None:
-    """Is the quorum state damaged, or missing beside records, or, where nothing was written yet, what a first leader
-    begins with? That is seen before anything is changed, and again when it is opened. CorruptionError, DirectoryError,
-    StorageFailed."""
+def _check_beside(disk: Disk, kernels: Kernels, identity: Identity, end: OffsetAndEpoch) -> None:
+    """Does the quorum state belong to this directory, and to a log that ends there, and can be read what a first leader
+    begins with, where nothing was written yet? That is seen before anything is changed, and again when it is opened.
+    CorruptionError, DirectoryError, StorageFailed."""
+    path = f"{disk.root}/{QUORUM_STATE}"
+    state: ElectionState | None = None
     if disk.exists(QUORUM_STATE):
-        check_pages(disk.read_file(QUORUM_STATE), state_path)
-        return
-    found = inspect(disk, kernels, LOG_DIRECTORY)
-    found.close()
-    end_offset = found.end_offset if found.begins_at is None else found.begins_at.offset
-    check_state(None, end_offset=end_offset, last_epoch=found.last_epoch, path=state_path)
-    if end_offset == 0 and identity.log_kind is LogKind.METADATA:
+        state = state_in(kernels, identity.owner, disk.read_file(QUORUM_STATE), path)
+    check_state(state, end_offset=end.offset, last_epoch=end.epoch, path=path)
+    if end.offset == 0 and identity.log_kind is LogKind.METADATA:
         first_values(disk, kernels)
 
 
@@ -105,8 +103,8 @@ class DataDirectory:
             first = first_voters(disk, kernels, identity)
             accept(identity, *first)
             state_path = f"{disk.root}/{QUORUM_STATE}"
-            _check_unchanged(disk, kernels, identity, state_path)
-            log = Log.open(wrap(disk), kernels, config, flush_port)
+            belongs = partial(_check_beside, disk, kernels, identity)
+            log = Log.open(wrap(disk), kernels, config, flush_port, accept=belongs)
             states = LmdbStateStore(disk.root, identity.owner, kernels)
             election = check_state(states.load(), end_offset=log.end_offset, last_epoch=log.last_epoch, path=state_path)
         except BaseException as error:

@@ -87,8 +87,7 @@ class RealDisk:
         path = self._path(name)
         with self._mapped("stat", name):
             is_there = _is_there(path)
-        if not is_there:
-            check_not_dangling(path)
+        check_not_odd(path)
         return is_there
 
     def list(self, directory: str = "") -> list[str]:

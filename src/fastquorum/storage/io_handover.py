@@ -22,6 +22,7 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.storage.startup import check_state, first_voters
+from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire.records.control import ControlRecordType, control_type, decode_control_record
 from fastquorum.wire.records.control_values import KRaftVersionRecord
 
@@ -61,12 +62,14 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
             raise DirectoryError("there is no quorum-state of Kafka's here", "name the data directory", disk.root)
         state = _kafkas(disk)
         if disk.exists(QUORUM_STATE):
-            if _load(disk, kernels, identity) != state:
+            ours = _load(disk, kernels, identity)
+            if ours not in (None, state):
                 raise _contradiction(disk, state)
-            _check_closed(disk, kernels, lambda: state, KAFKA_STATE)  # which renews the mark
         else:
+            ours = None
             _remove_mark(disk)  # of an earlier time: Kafka has written since
-            _check_closed(disk, kernels, lambda: state, KAFKA_STATE)
+        _check_closed(disk, kernels, lambda: state, KAFKA_STATE)  # which renews the mark
+        if ours is None:  # or the file was made, and nothing kept in it, when that was interrupted
             with _states(disk, kernels, identity) as store:
                 store.save(state)
         _retire(disk, KAFKA_STATE)
@@ -114,8 +117,14 @@ def _kraft_version(disk: Disk, kernels: Kernels) -> int:
 
 def _check_closed(disk: Disk, kernels: Kernels, load: Callable[[], ElectionState | None], name: str) -> ElectionState:
     """The state, over a log that is closed first and belongs to it. `name` is the file that it is of."""
-    seen = trim_log(disk, kernels, LOG_DIRECTORY)
-    return check_state(load(), end_offset=seen.end_offset, last_epoch=seen.last_epoch, path=f"{disk.root}/{name}")
+    states: list[ElectionState] = []
+
+    def accept(end: OffsetAndEpoch) -> None:
+        path = f"{disk.root}/{name}"
+        states.append(check_state(load(), end_offset=end.offset, last_epoch=end.epoch, path=path))
+
+    trim_log(disk, kernels, LOG_DIRECTORY, accept)
+    return states[0]
 
 
 def _load(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState | None:

@@ -2,7 +2,9 @@
 
 The lock is a POSIX (fcntl) write lock on the whole file, as Java's FileChannel takes it, so Kafka and fastquorum
 exclude each other. Such locks do not exclude their own process, and closing any descriptor of the file drops them:
-hence the registry. A directory whose disk failed stays condemned until the process ends, because the page cache may
+hence the registry. The log's directory has a lock of its own (flock), for it may be reached by two data directories,
+through a link, and `.lock` may be removed while it is held; a file system that has no such locks does without. A
+directory whose disk failed stays condemned until the process ends, because the page cache may
 hold what the disk does not (README, decision 3).
 """
 
@@ -16,7 +18,7 @@ from typing import Final
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError
 from fastquorum.storage.io_odd import check_not_odd
-from fastquorum.storage.names import LOCK
+from fastquorum.storage.names import LOCK, LOG_DIRECTORY
 
 _HELD: Final = (errno.EACCES, errno.EAGAIN)
 """Another process has a lock that conflicts."""
@@ -29,9 +31,11 @@ _condemned: Final[dict[str, str]] = {}
 class DirectoryLock:
     """The lock on one data directory; made by `acquire`."""
 
-    def __init__(self, root: str, fd: int) -> None:
+    def __init__(self, root: str, fd: int, log_fd: int) -> None:
+        """`log_fd`: of the log's directory; -1: there is none yet."""
         self._root = root
         self._fd = fd
+        self._log_fd = log_fd
 
     @classmethod
     def acquire(cls, root: str) -> "DirectoryLock":
@@ -46,7 +50,12 @@ class DirectoryLock:
                 )
             if path in _held:
                 raise DirectoryError("is open in this process already", "close the other handle first", path)
-            lock = cls(path, _lock_file(path))
+            fd = _lock_file(path)
+            try:
+                lock = cls(path, fd, _lock_log(path))
+            except BaseException:
+                os.close(fd)
+                raise
             _held[path] = lock
             return lock
 
@@ -57,11 +66,16 @@ class DirectoryLock:
     def release(self) -> None:
         """Idempotent."""
         with _guard:
-            fd, self._fd = self._fd, -1
-            if fd >= 0:
+            if self._fd >= 0:
                 _held.pop(self._root, None)
+            self._close()
+
+    def _close(self) -> None:
+        for fd in (self._log_fd, self._fd):
+            if fd >= 0:
                 with suppress(OSError):  # nothing was written to it, and the lock is gone in any case: close(2)
                     os.close(fd)
+        self._fd = self._log_fd = -1
 
     def condemn(self, reason: str) -> None:
         """A storage error happened: this process must never open the directory again. Keeps the lock's release to
@@ -86,6 +100,24 @@ def _lock_file(root: str) -> int:
     return fd
 
 
+def _lock_log(root: str) -> int:
+    """Lock the log's directory, whoever else reaches it by whatever name; -1: it is not there. DirectoryError."""
+    path = os.path.join(root, LOG_DIRECTORY)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it is missing, or whoever uses it says what is wrong with it
+        return -1
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(fd)
+        raise lock_refusal(error, path) from error
+    except OSError:
+        os.close(fd)
+        return -1
+    return fd
+
+
 def _check_there(fd: int, path: str) -> None:
     """Raise OSError if the file that was locked is not the one there any more: a format that failed took it away."""
     with suppress(FileNotFoundError):
@@ -107,6 +139,9 @@ def _forget_in_child() -> None:
     _guard = threading.Lock()  # the parent's may have been held by another thread
     for lock in _held.values():
         lock._fd = -1
+        if lock._log_fd >= 0:
+            os.close(lock._log_fd)  # a child that outlives its parent would hold it
+            lock._log_fd = -1
     _held.clear()
 
 

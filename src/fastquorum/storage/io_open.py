@@ -8,12 +8,14 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
+from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.images import fold_first_segment, fold_snapshot
 from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
 from fastquorum.storage.offline import OfflineLog, StoredBatch, segment_batches, trim_log
+from fastquorum.storage.recovery import check_there
 from fastquorum.storage.verifying import Verification
 from fastquorum.types import Offset
 
@@ -93,6 +95,8 @@ def _log_directory(disk: RealDisk) -> str:
         return LOG_DIRECTORY
     if any(parse_segment(name) is not None for name in disk.list()):
         return ""
+    if is_formatted(disk):
+        check_there(disk, LOG_DIRECTORY)
     raise DirectoryError(
         "there is no log here", f"expected a data directory with {LOG_DIRECTORY}, or that directory itself", disk.root
     )

@@ -9,7 +9,7 @@ that survives a crash. Only a sync reported by the FlushPort, or one of our own 
 `flushed_end`: a failed sync reports its error once, and a second sync racing it may be told that all is well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Self
 
@@ -26,7 +26,7 @@ from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.storage.marking import Marking, if_possible
 from fastquorum.storage.ports import Borrower, Disk, FlushPort
 from fastquorum.storage.reading import TimestampOffset, batch_start
-from fastquorum.storage.recovery import Recovered, discard_log, recover
+from fastquorum.storage.recovery import Recovered, accept_any, discard_log, recover
 from fastquorum.storage.segment import Segment
 from fastquorum.storage.segments import Segments, Stretch
 from fastquorum.storage.snapshots import Snapshots, supersedes
@@ -81,15 +81,18 @@ class Log:
         flush_port: FlushPort,
         *,
         directory: str = names.LOG_DIRECTORY,
+        accept: Callable[[OffsetAndEpoch], None] = accept_any,
     ) -> Self:
-        """Recover the directory and open it.
+        """Recover the directory and open it. `accept` is told where the log ends, before anything is changed, and may
+        raise.
 
         Raises:
             CorruptionError: bytes that had been synced are damaged; nothing was changed.
             DirectoryError: the directory is missing, or not one that this version can use; nothing was changed.
             StorageFailed: the disk failed; the log may be opened again only by another process.
         """
-        found = recover(disk, kernels, directory, prepare_bytes=min(config.preallocate_bytes, config.segment_bytes))
+        prepare_bytes = min(config.preallocate_bytes, config.segment_bytes)
+        found = recover(disk, kernels, directory, prepare_bytes=prepare_bytes, accept=accept)
         log = cls(disk, kernels, config, flush_port, directory, found)
         # Whether the file system is full has to be known before anything is decided: whoever is elected writes that.
         if log._segments.has_room(log._control_bytes, log._end_offset + log._control_bytes):

@@ -4,7 +4,7 @@ Reading changes nothing and needs no lock; a directory in use may be read too, u
 end for the moment. Only `trim_log` writes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from fastquorum.storage.mark import LogPosition, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.reading import whole_batches
-from fastquorum.storage.recovery import Recovered, recover
+from fastquorum.storage.recovery import Recovered, accept_any, recover
 from fastquorum.storage.scanning import nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.verifying import Severity, Verification, up_to_refusal, verify_log
@@ -189,12 +189,18 @@ def _corruption(fault: Fault | None, position: int, path: str) -> CorruptionErro
     return CorruptionError(*fault._replace(position=position), path=path)
 
 
-def trim_log(disk: Disk, kernels: Kernels, directory: str = names.LOG_DIRECTORY) -> Verification:
+def trim_log(
+    disk: Disk,
+    kernels: Kernels,
+    directory: str = names.LOG_DIRECTORY,
+    accept: Callable[[OffsetAndEpoch], None] = accept_any,
+) -> Verification:
     """Close a log that a crash left open: cut torn and zero tails off, so that Kafka's tools read it; verify it.
 
-    The caller holds the directory's lock. CorruptionError, with nothing changed, if synced bytes are damaged.
+    The caller holds the directory's lock. `accept` as for `recover`. CorruptionError, with nothing changed,
+    if synced bytes are damaged.
     """
-    recovered = recover(disk, kernels, directory, prepare_bytes=0)
+    recovered = recover(disk, kernels, directory, prepare_bytes=0, accept=accept)
     for segment in recovered.segments:
         if segment.prepared_bytes != segment.size_bytes:
             segment.trim()

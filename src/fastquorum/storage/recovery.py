@@ -23,7 +23,7 @@ above 0 needs a good snapshot that covers what precedes it; one that begins at 0
 aside.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -94,6 +94,14 @@ class Inspection:
         last = self.kept[-1].segment
         return LogPosition(self.end_offset, last.base_offset, last.size_bytes)
 
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Where the log will end, and the epoch of its last record; of an empty one that of the snapshot before it."""
+        latest = self.snapshots.latest
+        if self.begins_at is None and not self.epoch_starts and latest is not None:
+            return latest if latest.offset == self.end_offset else OffsetAndEpoch(self.end_offset, 0)
+        return self.begins_at or OffsetAndEpoch(self.end_offset, self.last_epoch)
+
     def close(self) -> None:
         end_all(found.segment.file.close for found in self.kept)
 
@@ -119,10 +127,7 @@ class Recovered:
 def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
     """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open."""
     where = f"{disk.root}/{directory}"
-    if not disk.exists(directory):
-        raise DirectoryError(
-            "the log directory is missing", f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}", where
-        )
+    check_there(disk, directory)
     listing = disk.list(directory)
     for name in listing:
         check_replaceable(disk, directory, name)
@@ -151,14 +156,21 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             if fault is not None:
                 _cut(disk, kernels, directory, inspection, fault, later)
                 break
-        if mark is None and inspection.end_offset == (bases[0] if bases else 0):
-            begins = last_start(disk, directory)
-            check_emptied(where, inspection.end_offset, was_marked=was_marked(disk.exists), last_epoch_start=begins)
+        if mark is None:
+            is_empty = inspection.end_offset == (bases[0] if bases else 0)
+            check_unmarked(disk, directory, where, inspection.end_offset, is_empty=is_empty)
         _compare_with_snapshot(where, inspection)
     except BaseException:
         inspection.close()
         raise
     return inspection
+
+
+def check_there(disk: Disk, directory: str) -> None:
+    """DirectoryError if the log's directory is not there, which a format makes first of all."""
+    if not disk.exists(directory):
+        advice = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
+        raise DirectoryError("the log directory is missing", advice, f"{disk.root}/{directory}")
 
 
 def check_bounds(
@@ -182,22 +194,30 @@ def check_bounds(
         )
 
 
-def check_emptied(where: str, end_offset: Offset, *, was_marked: bool, last_epoch_start: Offset) -> None:
-    """DirectoryError for a log without a batch and without a good mark, if it had a mark (`was_marked`), or an epoch
-    that is written down began behind its end. One that began there proves nothing: an epoch may be written down before
-    its first record is synced."""
-    if was_marked:
+def check_unmarked(disk: Disk, directory: str, where: str, end_offset: Offset, *, is_empty: bool) -> None:
+    """DirectoryError for a log without a good mark, if it had one and has no batch, or an epoch that is written down
+    began behind its end. One that began there proves nothing: an epoch may be written down before its first record is
+    synced; nor does one of Kafka's beside a log that has records."""
+    had_mark = was_marked(disk.exists)
+    if is_empty:
+        check_emptied(where, had_mark=had_mark)
+    begins = last_start(disk, directory)
+    if begins > end_offset and (is_empty or had_mark):
+        raise DirectoryError(
+            f"the log ends at offset {end_offset}, and {names.EPOCH_CHECKPOINT} has an epoch that began at offset "
+            f"{begins}",
+            f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
+            where,
+        )
+
+
+def check_emptied(where: str, *, had_mark: bool) -> None:
+    """DirectoryError for a log without a batch and without a good mark, if it had one."""
+    if had_mark:
         raise DirectoryError(
             "the log holds no record, and the durable mark, which says how many it had, is missing or damaged",
             f"put both back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
             f"{where}/{names.DURABLE_MARK}",
-        )
-    if last_epoch_start > end_offset:
-        raise DirectoryError(
-            f"the log ends at offset {end_offset} without a record, and {names.EPOCH_CHECKPOINT} has an epoch that "
-            f"began at offset {last_epoch_start}",
-            f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
-            where,
         )
 
 
@@ -303,20 +323,20 @@ def _cut(
     if inspection.torn is None:
         inspection.torn = fault
         path = f"{disk.root}/{directory}/{names.segment_name(later[0])}"
-    mark = inspection.mark
+    mark, last = inspection.mark, inspection.kept[-1]
     if mark is not None:
         is_refused = bool(later) and later[0] <= mark.at.segment_base
     else:
-        is_refused = _has_batch_behind(disk, kernels, directory, inspection.kept[-1], later)
-    if is_refused:
+        is_refused = find_batch(kernels, last.segment.file, last.segment.size_bytes, last.dirty_end) is not None
+    # A segment is synced before the next one is written: what was lost before a batch of that is no torn tail.
+    if is_refused or has_batch(disk, kernels, directory, later):
         raise CorruptionError(*fault, path=path)
     inspection.cut = later
 
 
-def _has_batch_behind(disk: Disk, kernels: Kernels, directory: str, last: FoundSegment, later: list[Offset]) -> bool:
-    if find_batch(kernels, last.segment.file, last.segment.size_bytes, last.dirty_end) is not None:
-        return True
-    for base in later:
+def has_batch(disk: Disk, kernels: Kernels, directory: str, bases: Iterable[Offset]) -> bool:
+    """Is there a good batch anywhere in these segments?"""
+    for base in bases:
         file = disk.open(names.join(directory, names.segment_name(base)), "read")
         try:
             if find_batch(kernels, file, 0, file.size_bytes) is not None:
@@ -329,13 +349,32 @@ def _has_batch_behind(disk: Disk, kernels: Kernels, directory: str, last: FoundS
 # --- mending ----------------------------------------------------------------------------------------------------------
 
 
-def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int) -> Recovered:
-    """Bring a directory to a log that is wholly good, synced and ready to be written.
+def accept_any(end: OffsetAndEpoch) -> None:
+    """Whatever the log is."""
+
+
+def recover(
+    disk: Disk,
+    kernels: Kernels,
+    directory: str,
+    *,
+    prepare_bytes: int,
+    accept: Callable[[OffsetAndEpoch], None] = accept_any,
+) -> Recovered:
+    """Bring a directory to a log that is wholly good, synced and ready to be written. `accept` is told where it will
+    end, before anything is changed, and may raise.
 
     The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do. Where the
     file system has no room for either the old ones stand.
     """
     inspection = inspect(disk, kernels, directory)
+    try:
+        accept(inspection.end)
+        for found in inspection.kept:  # one that may only be read is told before anything is changed
+            disk.open(names.join(directory, names.segment_name(found.segment.base_offset)), "open").close()
+    except BaseException:
+        inspection.close()
+        raise
     if inspection.begins_at is not None:
         _begin_anew(disk, kernels, directory, inspection, inspection.begins_at)
     _remove_leftovers(disk, directory, inspection)

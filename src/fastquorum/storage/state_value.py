@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.lmdb_file import check_pages, value_in
 from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
 
 MAGIC: Final = b"FQSTATE\n"
@@ -46,6 +47,14 @@ def encode_state(kernels: Kernels, owner: StateOwner, state: ElectionState) -> b
     )
     value = _HEAD.pack(MAGIC, VERSION, len(cluster)) + cluster + body
     return value + _CRC.pack(kernels.crc32c(value))
+
+
+def state_in(kernels: Kernels, owner: StateOwner, data: bytes, path: str = "") -> ElectionState | None:
+    """Of the bytes of a whole LMDB file; None: nothing was ever saved. CorruptionError, also where LMDB would look at a
+    page that is not there; DirectoryError."""
+    check_pages(data, path)
+    value = value_in(data, STATE_KEY, path)
+    return None if value is None else decode_state(kernels, owner, value, path)
 
 
 def decode_state(kernels: Kernels, owner: StateOwner, value: bytes, path: str = "") -> ElectionState:

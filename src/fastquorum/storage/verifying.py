@@ -13,13 +13,13 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, 
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
-from fastquorum.storage.epochs import last_start, parse_epochs
+from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.recovery import check_bounds, check_emptied, check_replaceable, knows_more
+from fastquorum.storage.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
-from fastquorum.storage.snapshots import FoundSnapshots
+from fastquorum.storage.snapshots import FoundSnapshots, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 _MAY_NOT: Final = (errno.EACCES, errno.EPERM)
@@ -114,6 +114,8 @@ class Verification:
     is_closed: bool = True
     """Every segment ends with a batch: Kafka's tools read it."""
     findings: list[Finding] = field(default_factory=list)
+    snapshot: OffsetAndEpoch | None = None
+    """The latest good one."""
     segments: dict[Offset, CheckedSegment] = field(default_factory=dict)
     """By base offset, up to the first that is damaged or does not go on with the log."""
 
@@ -121,6 +123,16 @@ class Verification:
     def last_epoch(self) -> Epoch:
         """Of the good prefix; 0 if there is no record."""
         return self.epochs[-1][0] if self.epochs else 0
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Where the log will end at the next start, and the epoch of its last record, as recovery has it."""
+        latest, ends = self.snapshot, OffsetAndEpoch(self.end_offset, self.last_epoch)
+        if latest is None:
+            return ends
+        is_behind = not self.epochs and latest.offset == self.end_offset
+        bounds = {"start_offset": self.start_offset, "end_offset": self.end_offset}
+        return latest if is_behind or supersedes(latest, **bounds, last_epoch=self.last_epoch) else ends
 
     @property
     def is_sound(self) -> bool:
@@ -147,6 +159,11 @@ def verify_log(disk: Disk, kernels: Kernels, directory: str, path: str) -> Verif
     return _Verifier(disk, kernels, directory, path).run()
 
 
+def _is_gone(error: FastQuorumError) -> bool:
+    """Whether a file that was listed is not there: its node has done with it meanwhile."""
+    return isinstance(error, StorageFailed) and error.errno_code == errno.ENOENT
+
+
 class _Verifier:
     """One run of `verify_log`."""
 
@@ -159,11 +176,12 @@ class _Verifier:
         self.positions: dict[Offset, int] = {}
         """Where each segment's good prefix ends."""
         self.good_snapshots = FoundSnapshots()
+        self.listing: list[str] = []
         self.is_mark_readable = True
         """It is not of a newer version, and may be read; it may be damaged, or missing."""
 
     def run(self) -> Verification:
-        listing = self.disk.list(self.directory)
+        listing = self.listing = self.disk.list(self.directory)
         self._read_mark()
         mark = self.result.mark
         if mark is not None and mark.is_anew:
@@ -202,9 +220,9 @@ class _Verifier:
                 self._find(Severity.CORRUPT, name, error_text(error))
                 continue
             except StorageFailed as error:
-                if error.errno_code != errno.ENOENT:
+                if not _is_gone(error):
                     raise
-                continue  # its node has done with it meanwhile
+                continue
             if name.endswith(names.STALE_SUFFIXES):
                 self._find(Severity.NOTE, name, "left over from an interrupted write; the next start removes it")
             elif (snapshot := names.parse_checkpoint(name)) is not None:
@@ -215,6 +233,7 @@ class _Verifier:
     def _compare_with_snapshots(self) -> None:
         """Is what precedes the log covered, and does a snapshot know more than the log?"""
         result, latest = self.result, self.good_snapshots.latest
+        result.snapshot = latest
         start_offset = result.start_offset
         if start_offset > 0 and (latest is None or latest.offset < start_offset):
             text = f"the log starts at {start_offset}, and no good checkpoint covers what precedes it"
@@ -250,7 +269,7 @@ class _Verifier:
         for at, base in enumerate(bases):
             name = names.segment_name(base)
             if base != result.end_offset:
-                severity = self._severity_at(base, 0, has_good_behind=True)
+                severity = self._severity_at(base, 0, bases[at:], has_good_behind=True)
                 self._find(severity, name, f"begins at {base}, the log before it ends at {result.end_offset}", 0, base)
                 return
             try:
@@ -273,20 +292,21 @@ class _Verifier:
             if checked.torn_bytes:
                 fault = scan.fault or Fault(BatchFault.TRUNCATED, scan.end_position, -1, -1, -1)
                 has_good_behind = checked.has_batch_behind or at + 1 < len(bases)
-                severity = self._severity_at(base, scan.end_position, has_good_behind)
+                severity = self._severity_at(base, scan.end_position, bases[at + 1 :], has_good_behind)
                 self._find(severity, name, f"bad batch: {fault.reason}", fault.position, fault.offset)
                 return
             if scan.fault is not None:
                 text = f"{checked.zero_bytes} prepared zeros behind the last batch"
                 self._find(Severity.NOTE, name, text, scan.end_position)
 
-    def _severity_at(self, base: Offset, position: int, has_good_behind: bool) -> Severity:
-        """Recovery's judgement of bad bytes there."""
+    def _severity_at(self, base: Offset, position: int, later: list[Offset], has_good_behind: bool) -> Severity:
+        """Recovery's judgement of bad bytes there; `later`: the segments that would be cut off with them."""
         mark = self.result.mark
         if mark is None:
             return Severity.CORRUPT if has_good_behind else Severity.TORN
         is_below = (base, position) < (mark.at.segment_base, mark.at.position)
-        return Severity.CORRUPT if is_below else Severity.TORN
+        is_lost = is_below or has_batch(self.disk, self.kernels, self.directory, later)
+        return Severity.CORRUPT if is_lost else Severity.TORN
 
     def _check_mark(self) -> None:
         mark = self.result.mark
@@ -319,9 +339,7 @@ class _Verifier:
             had_mark, has_voted = was_marked(self.disk.exists), self.disk.exists(names.QUORUM_STATE)
             check_bounds(self.path, listing, bases, result.mark, has_voted=has_voted)
             if result.mark is None and self.is_mark_readable:
-                if is_empty:
-                    begins = last_start(self.disk, self.directory)
-                    check_emptied(self.path, result.end_offset, was_marked=had_mark, last_epoch_start=begins)
+                check_unmarked(self.disk, self.directory, self.path, result.end_offset, is_empty=is_empty)
                 self._note_mark(listing, had_mark=had_mark)
         except DirectoryError as error:
             self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, f"{error.detail}: {error.hint}"))
@@ -360,12 +378,13 @@ class _Verifier:
         except CorruptionError as error:
             self._find(Severity.CORRUPT, name, f"bad checkpoint: {error.reason}", error.position, error.offset)
         except FastQuorumError as error:
-            self._find(Severity.CORRUPT, name, f"bad checkpoint: {error}")
+            if not _is_gone(error):
+                self._find(Severity.CORRUPT, name, f"bad checkpoint: {error}")
 
     def _is_behind_damage(self, base: Offset) -> bool:
         """A segment that was not checked, as one before it is damaged or missing."""
         is_later = bool(self.positions) and base > max(self.positions)
-        return is_later and self.disk.exists(names.join(self.directory, names.segment_name(base)))
+        return is_later and names.segment_name(base) in self.listing
 
     def _check_index(self, name: str) -> None:
         """Each entry must name a batch of the log: Kafka's entry is (its last offset, its position)."""

@@ -13,11 +13,10 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
 from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
-from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.startup import check_state
-from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state
+from fastquorum.storage.state_value import StateOwner, state_in
 from fastquorum.storage.verifying import Finding, Severity, Verification, error_text, finding_of
 
 _BACK: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
@@ -59,12 +58,12 @@ def _checked(
             disk.read_file(name)
             return
         state = _read(disk, kernels, name, owner) if is_there else None
-        check_state(state, end_offset=seen.end_offset, last_epoch=seen.last_epoch, path=name)
+        check_state(state, end_offset=seen.end.offset, last_epoch=seen.end.epoch, path=name)
     except DirectoryError as error:
         yield finding_of(disk, name, error_text(error))
     except CorruptionError as error:
         if error.reason == "stale_state":
-            why = f"older than the log, which has records of epoch {seen.last_epoch}: one of them was put back"
+            why = f"older than the log, which has records of epoch {seen.end.epoch}: one of them was put back"
         else:
             why = f"damaged ({error.reason}): nobody can tell how this replica voted"
         yield finding_of(disk, name, f"{why}: {_BACK}")
@@ -86,5 +85,4 @@ def _read(disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None) -> 
 def _decoded(kernels: Kernels, name: str, data: bytes, owner: StateOwner | None) -> ElectionState | None:
     if owner is None or name != names.QUORUM_STATE:
         return decode_kafka_state(data, name)
-    value = value_in(data, STATE_KEY, name)
-    return None if value is None else decode_state(kernels, owner, value, name)
+    return state_in(kernels, owner, data, name)

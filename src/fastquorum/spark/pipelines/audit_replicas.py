@@ -52,6 +52,7 @@ _KEPT_COLUMNS: Final = (
     "durable_position",
     "committed_offset",
     "last_epoch_start",
+    "is_mark_lost",
     "refused",
     "not_started",
     "own_directory_id",

@@ -174,7 +174,7 @@ def find_loss(replica: Replica) -> None:
     """A replica that ends below what it once had, or lacks files that it had, is divergent: a node that cuts its log
     off lowers its mark first, and does not start without a segment.
 
-    What `leader-epoch-checkpoint` has counts where nothing else is left: beside a log that is not empty it may be of
+    What `leader-epoch-checkpoint` has counts where nothing else is left, as recovery has it: beside a mark it may be of
     records that its node has cut off since, or had not synced when it crashed."""
     end = replica.end_offset
     had = _once_had(replica)
@@ -197,6 +197,7 @@ def _once_had(replica: Replica) -> str | None:
         return f"its own snapshot is of all below {own}"
     if end < (replica.synced_end or 0):
         return f"all below {replica.synced_end} had been synced"
-    if end == 0 and replica.last_epoch_start:  # at 0: its first record of all may never have been synced
+    # An epoch's first record may never have been synced.
+    if (end == 0 or replica.is_mark_lost) and (replica.last_epoch_start or 0) > end:
         return f"its leader-epoch-checkpoint has an epoch that began at offset {replica.last_epoch_start}"
     return None

@@ -103,6 +103,8 @@ class Replica:
     last_epoch_start: int | None = None
     """The first offset of the last epoch that its leader-epoch-checkpoint has: it had what is before that once; None:
     the file has none, or is not there."""
+    is_mark_lost: bool = False
+    """Its directory had a durable mark once, and has none that can be read."""
     refused: str | None = None
     """Why a node does not start on the files that are there; None: it does, as far as they go."""
     not_started: str | None = None
@@ -192,9 +194,9 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
     `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
     `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and `durable_position`,
-    where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, `refused`, why a
-    node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`, under which the
-    directory was formatted."""
+    where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, `is_mark_lost`,
+    `refused`, why a node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`, under
+    which the directory was formatted."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -213,6 +215,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].committed_end = row["committed_offset"]
         if row.get("refused") is not None:
             by_directory[row["directory"]].refused = row["refused"]
+        if row.get("is_mark_lost"):
+            by_directory[row["directory"]].is_mark_lost = True
         if row.get("not_started") is not None:
             by_directory[row["directory"]].not_started = row["not_started"]
         if row.get("own_directory_id") is not None:

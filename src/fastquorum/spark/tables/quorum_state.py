@@ -48,6 +48,7 @@ FIELDS: Final = (
     pa.field("durable_position", pa.int64()),
     pa.field("committed_offset", pa.int64()),
     pa.field("last_epoch_start", pa.int64()),
+    pa.field("is_mark_lost", pa.bool_()),
     pa.field("refused", pa.string()),
     pa.field("properties_error", pa.string()),
     pa.field("not_started", pa.string()),
@@ -72,6 +73,7 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "durable_position": None if mark is None else mark.at.position,
         "committed_offset": None if mark is None else mark.committed,
         "last_epoch_start": max((start for _, start in epochs_of(log)), default=None),
+        "is_mark_lost": mark is None and _had_mark(log),
         "refused": _refused(log, mark),
         "properties_error": _properties_error(log),
     }
@@ -122,15 +124,19 @@ def _refused(log: FoundLog, mark: Mark | None) -> str | None:
     has_voted = any(each.path == f"{log.directory}/{names.QUORUM_STATE}" for each in log.files)
     try:
         check_bounds(log.log_directory, there, bases, mark, has_voted=has_voted)
-        # A copy may do without the mark and without the vote.
-        had_mark = was_marked(log.names.__contains__) and (has_voted or log.entry(names.DURABLE_MARK) is not None)
-        if mark is None and had_mark and _is_empty(log):
-            check_emptied(log.log_directory, log.begin_offset, was_marked=True, last_epoch_start=-1)
+        if mark is None and _is_empty(log):
+            check_emptied(log.log_directory, had_mark=_had_mark(log))
     except DirectoryError as error:
         return None if bool(bases) != _has_segments(log) else f"{error.detail}: {error.hint}"
     except CorruptionError as error:
         return f"{error.path} is missing, and its durable mark says that it was there"
     return None
+
+
+def _had_mark(log: FoundLog) -> bool:
+    """Whether the log had a durable mark once. A copy may do without the mark and without the vote."""
+    is_ours = names.QUORUM_STATE in log.names or log.entry(names.DURABLE_MARK) is not None
+    return is_ours and was_marked(log.names.__contains__)
 
 
 def _properties_error(log: FoundLog) -> str | None:

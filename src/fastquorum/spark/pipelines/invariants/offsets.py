@@ -39,6 +39,7 @@ STATE_COLUMNS: Final = (
     "begin_offset",
     "durable_offset",
     "last_epoch_start",
+    "is_mark_lost",
     "refused",
     "properties_error",
     "not_started",
@@ -60,6 +61,8 @@ class _Kept(NamedTuple):
     """Of its durable mark, exclusive; None: there is none."""
     last_epoch_start: int
     """The first offset of the last epoch that its leader-epoch-checkpoint has; 0: there is none."""
+    is_mark_lost: bool
+    """It had a durable mark once, and none that can be read is there."""
     begin: int
     """Where its files begin."""
     refused: str | None
@@ -76,6 +79,7 @@ class _Kept(NamedTuple):
             _most(good, "offset") or 0,
             ends["durable_offset"],
             ends["last_epoch_start"] or 0,
+            "is_mark_lost" in told.schema.names and True in told["is_mark_lost"].to_pylist(),
             ends["begin_offset"] or 0,
             _refused(told),
             is_of_users,
@@ -167,7 +171,7 @@ def _lost(end_offset: int, kept: _Kept) -> list[Finding]:
         had = f"its own snapshot is of all below {kept.snapshot_end}"
     elif (kept.durable_end or 0) > end_offset:
         had = f"all below {kept.durable_end} had been synced"
-    elif end_offset == 0 and kept.last_epoch_start:
+    elif (end_offset == 0 or kept.is_mark_lost) and kept.last_epoch_start > end_offset:
         had = f"its leader-epoch-checkpoint has an epoch that began at offset {kept.last_epoch_start}"
     else:
         return []
