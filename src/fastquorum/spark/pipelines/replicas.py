@@ -195,8 +195,8 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
     `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and `durable_position`,
     where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, `is_mark_lost`,
-    `refused`, why a node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`, under
-    which the directory was formatted."""
+    `refused`, why a node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`,
+    under which the directory was formatted."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
