@@ -6,12 +6,13 @@ brings to the same log. Every byte is read once: what others need of the batches
 
 The durable mark decides what a bad batch means. Below it: CorruptionError, for those bytes had been synced; another
 replica may count on them, so they are never truncated away here. At or above it: the torn tail of an interrupted
-write, truncated whatever follows.
+write, truncated whatever follows in its segment. Where a later segment has a batch it is none: each is synced before
+the next one is written, and the mark is an older one that was put back.
 
 Without a mark (Apache Kafka made the directory, or the file was lost or damaged) nothing is known to be synced and
 nothing to be unsynced. A bad batch is taken for a torn tail only if no good batch lies anywhere behind it, else for
 corruption. A log of ours without a batch and without its mark is refused: it had one, and nothing else says how many
-records are lost.
+records are lost; so is one that ends below where an epoch began that is written down.
 
 What is kept above the mark is written again and synced before it counts as flushed: after a failed sync the page
 cache may show bytes that the disk does not have.
