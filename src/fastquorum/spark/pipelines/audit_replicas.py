@@ -6,7 +6,7 @@ committed is what a majority of the voters holds (`pipelines.voting`), or a snap
 (`pipelines.proofs`). What each replica is beside that, `pipelines.judging` says. Needs pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -209,8 +209,8 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "notes": [
             *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),
             *_of_copies(rows),
-            *_of_voteless(rows),
-            *_of_not_started(rows),
+            *_of_each(rows, "no_vote", no_vote_text),
+            *_of_each(rows, "not_started", not_started_text),
             *_of_nothing(rows),
         ],
     }
@@ -258,23 +258,16 @@ def no_vote_text(directory: str, no_vote: str) -> str:
     return f"{directory} has no vote: {no_vote}"
 
 
-def _of_voteless(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        if row["no_vote"] is not None:
-            text = no_vote_text(row["directory"], row["no_vote"])
-            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text}
-
-
 def not_started_text(directory: str, not_started: str) -> str:
     """What is said of a directory on which no node starts, whatever its log is like."""
     return f"no node starts on {directory} as it is: {not_started}"
 
 
-def _of_not_started(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _of_each(rows: Sequence[dict[str, Any]], column: str, text: Callable[[str, str], str]) -> Iterator[dict[str, Any]]:
+    """Of each directory that has something in a column: `text` of both."""
     for row in rows:
-        if row["not_started"] is not None:
-            text = not_started_text(row["directory"], row["not_started"])
-            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text}
+        if row[column] is not None:
+            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text(row["directory"], row[column])}
 
 
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
