@@ -21,6 +21,7 @@ from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX
 from fastquorum.types import ReplicaKey, Uuid, VoterSet
+from tests.privileges import fill, mounted
 
 from .fake_disk import FakeFlusher
 
@@ -172,11 +173,30 @@ def test_a_user_log_stays_ours(tmp_path: Path, kernels: Kernels) -> None:
 
 def test_what_is_not_there_to_hand_over(tmp_path: Path, kernels: Kernels) -> None:
     root = formatted(tmp_path, kernels)
-    with pytest.raises(DirectoryError, match=r"no quorum-state of Kafka's"):
+    with pytest.raises(DirectoryError, match="fastquorum's already"):
         take_from_kafka(str(root), kernels)
     hand_to_kafka(str(root), kernels)
     with pytest.raises(DirectoryError, match="Kafka's already"):
         hand_to_kafka(str(root), kernels)
+    (root / KAFKA_STATE).unlink()
+    with pytest.raises(DirectoryError, match=r"no quorum-state of Kafka's"):
+        take_from_kafka(str(root), kernels)
+
+
+@pytest.mark.parametrize("is_to_kafka", [True, False])
+def test_without_room_a_handover_says_so_and_is_done_again(tmp_path: Path, kernels: Kernels, is_to_kafka: bool) -> None:
+    with mounted(tmp_path / "disk", "tmpfs", "size=2m") as place:
+        root = formatted(place, kernels)
+        opens(root, kernels)
+        if not is_to_kafka:
+            hand_to_kafka(str(root), kernels)
+        change, back = (hand_to_kafka, take_from_kafka) if is_to_kafka else (take_from_kafka, hand_to_kafka)
+        filling = fill(place)
+        with pytest.raises(DirectoryError, match="No space left on device; make room on its file system, and do it"):
+            change(str(root), kernels)
+        filling.unlink()
+        state = change(str(root), kernels)
+        assert back(str(root), kernels) == state
 
 
 def test_a_directory_in_use_is_left_alone(tmp_path: Path, kernels: Kernels) -> None:

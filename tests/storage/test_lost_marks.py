@@ -357,7 +357,7 @@ def test_a_state_of_another_replica_or_that_is_cut_short_is_refused_before_anyth
     with tail.open("ab") as file:
         file.write(b"torn" * 10)
     before = picture(node)
-    with pytest.raises(CorruptionError, match=reason):
+    with pytest.raises(CorruptionError, match=rf"{reason}.*restore the file, or, where there are other voters"):
         opened(node, kernels)
     assert picture(node) == before
     assert verified(node, capsys)[0] == 4

@@ -4,16 +4,16 @@ Exactly one of the two files may count. The target's is written and synced first
 name, durably: a crash in between leaves both, which nobody of ours runs on, and the handover done again ends it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from typing import Final
 
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, LogKind, read_identity
-from fastquorum.storage.io_disk import RealDisk, refusals_named
-from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_open import held
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX, join
@@ -36,7 +36,7 @@ def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
     use, not ours, not formatted), UsageError (a user log), CorruptionError, StorageFailed.
     """
     disk = RealDisk.open_directory(path, kernels)
-    with _locked(disk):
+    with held(disk.root):
         identity = _metadata_identity(disk)
         if not disk.exists(QUORUM_STATE) and disk.exists(KAFKA_STATE):
             raise DirectoryError("it is Kafka's already", path=disk.root)
@@ -56,9 +56,11 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
     """Our node may run on this directory afterwards, Kafka's no more. What was handed over. Raises as
     `hand_to_kafka`."""
     disk = RealDisk.open_directory(path, kernels)
-    with _locked(disk):
+    with held(disk.root):
         identity = _metadata_identity(disk)
         if not disk.exists(KAFKA_STATE):
+            if disk.exists(QUORUM_STATE):
+                raise DirectoryError("it is fastquorum's already", path=disk.root)
             raise DirectoryError("there is no quorum-state of Kafka's here", "name the data directory", disk.root)
         state = _kafkas(disk)
         if disk.exists(QUORUM_STATE):
@@ -74,16 +76,6 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
                 store.save(state)
         _retire(disk, KAFKA_STATE)
     return state
-
-
-@contextmanager
-def _locked(disk: Disk) -> Iterator[None]:
-    lock = DirectoryLock.acquire(disk.root)
-    try:
-        with refusals_named():
-            yield
-    finally:
-        lock.release()
 
 
 def _metadata_identity(disk: Disk) -> Identity:

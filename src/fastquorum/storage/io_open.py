@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from fastquorum.controller.image.fold import Fold
-from fastquorum.errnos import reason, remedy
-from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.errnos import FULL, reason, remedy
+from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.images import fold_first_segment, fold_snapshot
@@ -81,10 +82,23 @@ def trim_directory(path: str, kernels: Kernels) -> Verification:
     """Close a crashed data directory, under its lock. DirectoryError if it is in use; CorruptionError."""
     disk = RealDisk.open_directory(path, kernels)
     directory = _log_directory(disk)
-    lock = DirectoryLock.acquire(disk.root if directory else os.path.dirname(disk.root))
+    with held(disk.root if directory else os.path.dirname(disk.root)):
+        return trim_log(disk, kernels, directory)
+
+
+@contextmanager
+def held(root: str) -> Iterator[None]:
+    """While a command changes a data directory that no node may run on, and that it can change again: the directory's
+    lock, and a DirectoryError where files may not be used or there is no room for them."""
+    lock = DirectoryLock.acquire(root)
     try:
         with refusals_named():
-            return trim_log(disk, kernels, directory)
+            yield
+    except StorageFailed as error:
+        if error.errno_code not in FULL or isinstance(error, FsyncFailed):
+            raise
+        hint = f"{remedy(error.errno_code)}, and do it again"
+        raise DirectoryError(f"{error.operation} failed: {error.detail}", hint, error.path) from error
     finally:
         lock.release()
 

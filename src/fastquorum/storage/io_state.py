@@ -13,13 +13,14 @@ from typing import Final
 
 import lmdb
 
-from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, StateStoreFailed
+from fastquorum.errors import ClosedError, DirectoryError, StateStoreFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.io_disk import exists, sync_directory
 from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.names import QUORUM_STATE
+from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
 
 MAP_BYTES: Final = 4 * 1024 * 1024
@@ -55,7 +56,7 @@ class LmdbStateStore:
                 _check(self._path)
             self._env = _open(self._path)
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
-            raise CorruptionError("state_file", path=self._path) from error
+            raise damaged_state("state_file", self._path) from error
         except (lmdb.Error, OSError) as error:
             raise self._latch("open", error) from error
         _open_stores[self._path] = self
@@ -95,7 +96,7 @@ class LmdbStateStore:
             with env.begin() as transaction:
                 value = transaction.get(STATE_KEY)
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
-            raise CorruptionError("state_file", path=self._path) from error
+            raise damaged_state("state_file", self._path) from error
         except lmdb.Error as error:
             raise self._latch("read", error) from error
         return None if value is None else decode_state(self._kernels, self._owner, bytes(value), self._path)

@@ -7,8 +7,8 @@ Version 0 belongs to kraft.version 0 and lacks directory ids, version 1 to kraft
 import json
 from typing import Any, Final
 
-from fastquorum.errors import CorruptionError
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.replacing import damaged_state
 from fastquorum.types import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, VoterSet
 
 VERSION_MAX: Final = 1
@@ -36,7 +36,7 @@ def decode_kafka_state(data: bytes, path: str) -> ElectionState:
         directory_id = Uuid.parse(said["votedDirectoryId"]) if version else ZERO_UUID
         is_good = all(isinstance(each, int) for each in (version, epoch, leader_id, voted_id)) and epoch >= 0
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptionError("state_file", path=path) from error
+        raise damaged_state("state_file", path) from error
     if not is_good or not 0 <= version <= VERSION_MAX:
-        raise CorruptionError("state_file", path=path)
+        raise damaged_state("state_file", path)
     return ElectionState(epoch, leader_id, ReplicaKey(voted_id, directory_id) if voted_id >= 0 else None)

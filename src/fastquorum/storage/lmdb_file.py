@@ -8,7 +8,7 @@ in the byte order of this machine, as LMDB has it.
 import struct
 from typing import Final, NamedTuple
 
-from fastquorum.errors import CorruptionError
+from fastquorum.storage.replacing import damaged_state
 
 _MAGIC: Final = 0xBEEFC0DE
 _VERSION: Final = 1
@@ -49,7 +49,7 @@ def value_in(data: bytes, key: bytes, path: str = "") -> bytes | None:
         last = max(first, _meta(data, first.page_bytes))
         return None if last.root == _NO_PAGE else _in_page(_page(data, last.root, last), key)
     except (ValueError, struct.error) as error:
-        raise CorruptionError("state_file", path=path) from error
+        raise damaged_state("state_file", path) from error
 
 
 def check_pages(data: bytes, path: str = "") -> None:
@@ -66,7 +66,7 @@ def check_pages(data: bytes, path: str = "") -> None:
         if left:
             raise ValueError("more pages than there are")
     except (ValueError, struct.error) as error:
-        raise CorruptionError("state_file", path=path) from error
+        raise damaged_state("state_file", path) from error
 
 
 def _below(data: bytes, number: int, meta: _Meta) -> list[int]:

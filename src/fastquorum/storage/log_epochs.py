@@ -1,7 +1,7 @@
 """Which epoch begins where in one log; below its first record too, of which only a snapshot tells. KIP-101, KIP-630."""
 
 from fastquorum.kernels import EpochCache
-from fastquorum.storage.snapshots import Snapshots
+from fastquorum.storage.snapshots import Snapshots, log_end
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 
@@ -13,8 +13,7 @@ class LogEpochs:
         """Of the records alone."""
         self._snapshots = snapshots
         self._start_offset = start_offset
-        latest = snapshots.latest
-        self._empty_epoch = latest.epoch if latest is not None and latest.offset == start_offset else 0
+        self._empty_epoch = log_end(snapshots.latest, start_offset, None).epoch
 
     @property
     def last(self) -> Epoch:

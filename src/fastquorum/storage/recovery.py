@@ -39,7 +39,7 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
 from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
 from fastquorum.storage.segment import Segment, create_segment
-from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, remove_below, supersedes
+from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, log_end, remove_below, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 
@@ -97,11 +97,9 @@ class Inspection:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Where the log will end, and the epoch of its last record; of an empty one that of the snapshot before it."""
-        latest = self.snapshots.latest
-        if self.begins_at is None and not self.epoch_starts and latest is not None:
-            return latest if latest.offset == self.end_offset else OffsetAndEpoch(self.end_offset, 0)
-        return self.begins_at or OffsetAndEpoch(self.end_offset, self.last_epoch)
+        """Where the log will end, and the epoch of its last record."""
+        last_epoch = self.last_epoch if self.epoch_starts else None
+        return self.begins_at or log_end(self.snapshots.latest, self.end_offset, last_epoch)
 
     def close(self) -> None:
         end_all(found.segment.file.close for found in self.kept)

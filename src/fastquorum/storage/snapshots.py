@@ -31,6 +31,17 @@ def supersedes(snapshot: OffsetAndEpoch, *, start_offset: Offset, end_offset: Of
     return snapshot.epoch > last_epoch or (snapshot.epoch == last_epoch and snapshot.offset > end_offset)
 
 
+def log_end(latest: OffsetAndEpoch | None, end_offset: Offset, last_epoch: Epoch | None) -> OffsetAndEpoch:
+    """Where a log ends that its latest snapshot does not supersede, and the epoch of its last record.
+
+    Of a log without a record, for which `last_epoch` is None, it is that of the snapshot which the log begins behind,
+    else 0.
+    """
+    if last_epoch is not None:
+        return OffsetAndEpoch(end_offset, last_epoch)
+    return latest if latest is not None and latest.offset == end_offset else OffsetAndEpoch(end_offset, 0)
+
+
 @dataclass(slots=True)
 class FoundSnapshots:
     """The finished snapshots of a directory."""

@@ -6,7 +6,7 @@ without them.
 
 from typing import Final
 
-from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.checkpoint import data_values, read_checkpoint
@@ -22,7 +22,7 @@ from fastquorum.storage.names import (
     segment_name,
 )
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.replacing import REPLACE, STILL_READ
+from fastquorum.storage.replacing import RESTORE, damaged_state
 from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.types import Epoch, Offset, VoterSet
 
@@ -60,7 +60,7 @@ def check_owner(disk: Disk) -> None:
         if retired and not disk.exists(QUORUM_STATE):
             raise DirectoryError(
                 f"the quorum state is missing, and {retired[0]}{RETIRED_SUFFIX} says that this replica has voted",
-                f"{_FORGOTTEN}: restore the file, or, {REPLACE}; {STILL_READ}",
+                f"{_FORGOTTEN}: {RESTORE}",
                 f"{disk.root}/{QUORUM_STATE}",
             )
         return
@@ -89,10 +89,11 @@ def check_state(state: ElectionState | None, *, end_offset: Offset, last_epoch: 
         if end_offset > 0:
             raise DirectoryError(
                 f"the quorum state is missing, but the log has records up to offset {end_offset}",
-                f"{_FORGOTTEN}: restore the file, or, {REPLACE}; {STILL_READ}",
+                f"{_FORGOTTEN}: {RESTORE}",
                 path,
             )
         return ElectionState()
     if state.epoch < last_epoch:
-        raise CorruptionError("stale_state", offset=end_offset, path=path)
+        why = f"older than the log, which has records of epoch {last_epoch}: one of them was put back"
+        raise damaged_state("stale_state", path, why, offset=end_offset)
     return state

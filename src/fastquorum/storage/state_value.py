@@ -7,10 +7,11 @@ would make this one forget what it voted. Both are refused.
 import struct
 from typing import Final, NamedTuple
 
-from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.lmdb_file import check_pages, value_in
+from fastquorum.storage.replacing import damaged_state
 from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
 
 MAGIC: Final = b"FQSTATE\n"
@@ -22,6 +23,7 @@ _HEAD: Final = struct.Struct(">8sHH")
 _BODY: Final = struct.Struct(">i16siibi16s")
 """Node id, directory id; epoch, leader id; has voted, voted id, voted directory id."""
 _CRC: Final = struct.Struct(">I")
+_ANOTHERS: Final = "it says how another replica voted, or one of another cluster"
 _SIZE_MIN: Final = _HEAD.size + _BODY.size + _CRC.size
 
 
@@ -60,14 +62,14 @@ def state_in(kernels: Kernels, owner: StateOwner, data: bytes, path: str = "") -
 def decode_state(kernels: Kernels, owner: StateOwner, value: bytes, path: str = "") -> ElectionState:
     """CorruptionError if the bytes are damaged or another replica's; DirectoryError if a newer version wrote them."""
     if len(value) < _SIZE_MIN:
-        raise CorruptionError("state_length", position=len(value), path=path)
+        raise damaged_state("state_length", path, position=len(value))
     (stored,) = _CRC.unpack_from(value, len(value) - _CRC.size)
     computed = kernels.crc32c(value[: -_CRC.size])
     if stored != computed:
-        raise CorruptionError("crc", 0, stored_crc=stored, computed_crc=computed, path=path)
+        raise damaged_state("crc", path, position=0, stored_crc=stored, computed_crc=computed)
     magic, version, cluster_bytes = _HEAD.unpack_from(value)
     if magic != MAGIC:
-        raise CorruptionError("magic", 0, path=path)
+        raise damaged_state("magic", path, position=0)
     if version != VERSION:
         raise DirectoryError(
             f"the quorum state has format version {version}, this fastquorum knows {VERSION}",
@@ -75,11 +77,11 @@ def decode_state(kernels: Kernels, owner: StateOwner, value: bytes, path: str = 
             path,
         )
     if len(value) != _SIZE_MIN + cluster_bytes:
-        raise CorruptionError("state_length", position=len(value), path=path)
+        raise damaged_state("state_length", path, position=len(value))
     cluster_id = value[_HEAD.size : _HEAD.size + cluster_bytes].decode(errors="replace")
     fields = _BODY.unpack_from(value, _HEAD.size + cluster_bytes)
     node_id, directory_id, epoch, leader_id, has_voted, voted_id, voted_directory = fields
     if (cluster_id, node_id, directory_id) != owner:
-        raise CorruptionError("foreign_state", 0, path=path)
+        raise damaged_state("foreign_state", path, _ANOTHERS, position=0)
     voted_key = ReplicaKey(voted_id, Uuid(voted_directory)) if has_voted else None
     return ElectionState(epoch, leader_id, voted_key)

@@ -19,7 +19,7 @@ from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mar
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
 from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
-from fastquorum.storage.snapshots import FoundSnapshots, supersedes
+from fastquorum.storage.snapshots import FoundSnapshots, log_end, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 _MAY_NOT: Final = (errno.EACCES, errno.EPERM)
@@ -127,12 +127,10 @@ class Verification:
     @property
     def end(self) -> OffsetAndEpoch:
         """Where the log will end at the next start, and the epoch of its last record, as recovery has it."""
-        latest, ends = self.snapshot, OffsetAndEpoch(self.end_offset, self.last_epoch)
-        if latest is None:
-            return ends
-        is_behind = not self.epochs and latest.offset == self.end_offset
-        bounds = {"start_offset": self.start_offset, "end_offset": self.end_offset}
-        return latest if is_behind or supersedes(latest, **bounds, last_epoch=self.last_epoch) else ends
+        latest, bounds = self.snapshot, {"start_offset": self.start_offset, "end_offset": self.end_offset}
+        if latest is not None and supersedes(latest, **bounds, last_epoch=self.last_epoch):
+            return latest
+        return log_end(latest, self.end_offset, self.last_epoch if self.epochs else None)
 
     @property
     def is_sound(self) -> bool:

@@ -5,7 +5,6 @@ is older than the log. Reading changes nothing, opens nothing for writing, and n
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
@@ -14,12 +13,9 @@ from fastquorum.storage import names
 from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.replacing import REPLACE, STILL_READ
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import StateOwner, state_in
 from fastquorum.storage.verifying import Finding, Severity, Verification, error_text, finding_of
-
-_BACK: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
 
 
 def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> Iterator[Finding]:
@@ -62,11 +58,8 @@ def _checked(
     except DirectoryError as error:
         yield finding_of(disk, name, error_text(error))
     except CorruptionError as error:
-        if error.reason == "stale_state":
-            why = f"older than the log, which has records of epoch {seen.end.epoch}: one of them was put back"
-        else:
-            why = f"damaged ({error.reason}): nobody can tell how this replica voted"
-        yield finding_of(disk, name, f"{why}: {_BACK}")
+        is_whole = error.reason == "stale_state"
+        yield finding_of(disk, name, error.detail if is_whole else f"damaged ({error.reason}): {error.detail}")
 
 
 def _read(disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None) -> ElectionState | None:

@@ -27,11 +27,11 @@ from fastquorum.storage import names
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
-from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.mark import LogPosition, Mark, was_marked
 from fastquorum.storage.recovery import check_bounds, check_emptied
+from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
-from fastquorum.storage.state_value import STATE_KEY, decode_state
+from fastquorum.storage.state_value import state_in
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
 FIELDS: Final = (
@@ -221,11 +221,10 @@ def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
         state = decode_kafka_state(data, entry.path)
         voted_id = NO_NODE if state.voted_key is None else state.voted_key.id
         if state.epoch > EPOCH_MAX or max(state.leader_id, voted_id) > NODE_ID_MAX:
-            raise CorruptionError("state_file", path=entry.path)
+            raise damaged_state("state_file", entry.path)
         return state
     owner = read_identity(disk_of(log)[0]).owner
-    value = value_in(data, STATE_KEY, entry.path)
-    return None if value is None else decode_state(load("native"), owner, value, entry.path)
+    return state_in(load("native"), owner, data, entry.path)
 
 
 def _said(state: ElectionState | None) -> Row:
