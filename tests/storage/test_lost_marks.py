@@ -27,11 +27,13 @@ from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
 from fastquorum.storage.io_state import LmdbStateStore, write_unsynced
-from fastquorum.storage.lmdb_file import check_pages, value_in
+from fastquorum.storage.kafka_state import encode_kafka_state
+from fastquorum.storage.lmdb_file import values_in
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
     EPOCH_CHECKPOINT,
+    KAFKA_STATE,
     LOCK,
     LOG_DIRECTORY,
     META_PROPERTIES,
@@ -39,10 +41,11 @@ from fastquorum.storage.names import (
     QUORUM_STATE,
     ZERO_CHECKPOINT,
     checkpoint_name,
+    index_name,
     segment_name,
 )
-from fastquorum.storage.state_value import STATE_KEY, StateOwner
-from fastquorum.types import NodeId, OffsetAndEpoch, Uuid
+from fastquorum.storage.state_value import StateOwner
+from fastquorum.types import NodeId, OffsetAndEpoch, ReplicaKey, Uuid, VoterSet
 from tests.process.command import picture
 
 from .fake_disk import FakeFlusher
@@ -156,7 +159,8 @@ def test_an_empty_log_that_comes_back_from_kafka_has_none_and_starts(
     assert main(["format", "--data", str(root), *words]) == 0
     hand_to_kafka(str(root), kernels)
     assert not (root / LOG_DIRECTORY / DURABLE_MARK).exists()
-    assert verified(root, capsys) == (0, [])
+    code, ((severity, _, text),) = verified(root, capsys)
+    assert (code, severity, text.startswith("Apache Kafka keeps")) == (0, "note", True)
     take_from_kafka(str(root), kernels)
     opened(root, kernels)
 
@@ -334,9 +338,8 @@ def cut_short(data: bytes) -> bytes:
     """The most of a state's file that has the vote, and not every page that LMDB looks at: those that are free."""
     for size in range(len(data), 0, -512):
         try:
-            check_pages(data[:size])
+            values_in(data[:size])
         except CorruptionError:
-            assert value_in(data[:size], STATE_KEY) is not None
             return data[:size]
     raise AssertionError("all of it can do without")
 
@@ -402,6 +405,110 @@ def test_a_handover_that_ended_before_it_kept_the_vote_is_finished(tmp_path: Pat
     store = LmdbStateStore(str(root), identity.owner, kernels)
     assert store.load() == state
     store.close()
+
+
+def test_a_handover_that_ended_before_it_kept_the_vote_can_be_taken_back(tmp_path: Path, kernels: Kernels) -> None:
+    root = fresh(tmp_path)
+    opened(root, kernels)
+    state = hand_to_kafka(str(root), kernels)
+    disk = RealDisk.open_directory(str(root), kernels)
+    LmdbStateStore(disk.root, read_identity(disk).owner, kernels).close()  # made, and nothing kept in it
+    assert hand_to_kafka(str(root), kernels) == state
+    with pytest.raises(DirectoryError, match="Kafka keeps this replica's votes"):
+        opened(root, kernels)
+
+
+def contradicted(root: Path) -> None:
+    """Kafka's file says something else than ours."""
+    state = ElectionState(900, -1, ReplicaKey(NodeId(2)))
+    (root / KAFKA_STATE).write_bytes(encode_kafka_state(state, kraft_version=1, voters=VoterSet()))
+
+
+def begun_otherwise(root: Path) -> None:
+    """What the log begins with is damaged."""
+    (root / ZERO_CHECKPOINT).write_bytes(b"damaged")
+
+
+def damaged_beside_kafkas_state(root: Path) -> None:
+    """Only Kafka's file is there, with a mark of an earlier time, and a batch in the middle is damaged."""
+    contradicted(root)
+    (root / QUORUM_STATE).unlink()
+    log = root / LOG_DIRECTORY / segment_name(0)
+    data = bytearray(log.read_bytes())
+    data[40] ^= 0xFF
+    log.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("way", "spoil"),
+    [
+        (hand_to_kafka, contradicted),
+        (take_from_kafka, contradicted),
+        (hand_to_kafka, begun_otherwise),
+        (take_from_kafka, damaged_beside_kafkas_state),
+    ],
+)
+def test_a_handover_that_is_refused_leaves_a_crashed_log_as_it_is(
+    node: Path, kernels: Kernels, way: Callable[[str, Kernels], ElectionState], spoil: Callable[[Path], None]
+) -> None:
+    spoil(node)
+    with (node / LOG_DIRECTORY / segment_name(0)).open("ab") as file:
+        file.write(b"torn" * 10)
+    before = picture(node)
+    for _ in range(2):
+        with pytest.raises((DirectoryError, CorruptionError)):
+            way(str(node), kernels)
+        assert picture(node) == before
+
+
+def test_an_index_tells_of_the_last_segment_where_that_and_the_mark_are_lost(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (node / LOG_DIRECTORY / index_name(500)).write_bytes(b"")
+    (node / LOG_DIRECTORY / DURABLE_MARK).unlink()
+    before = picture(node)
+    with pytest.raises(DirectoryError, match=r"00500\.index is of a segment that is missing"):
+        opened(node, kernels)
+    assert picture(node) == before
+    code, findings = verified(node, capsys)
+    assert code == 4
+    assert any("is of a segment that is missing: put its segments back" in text for _, _, text in findings)
+
+
+@pytest.mark.parametrize("lost", [(META_PROPERTIES,), (META_PROPERTIES, OWN_PROPERTIES)])
+def test_a_directory_that_was_never_run_and_lost_what_formats_it_is_not_sound(
+    tmp_path: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str], lost: tuple[str, ...]
+) -> None:
+    root = fresh(tmp_path)
+    for name in lost:
+        (root / name).unlink()
+    with pytest.raises(DirectoryError):
+        opened(root, kernels)
+    code, findings = verified(root, capsys)
+    assert code == 4
+    assert any("meta.properties" in text for _, _, text in findings)
+
+
+def test_without_a_mark_a_torn_end_before_a_segment_without_a_batch_is_cut_off_and_no_damage(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (node / LOG_DIRECTORY / DURABLE_MARK).unlink()
+    with (node / LOG_DIRECTORY / segment_name(0)).open("ab") as file:
+        file.write(b"torn" * 10)
+    (node / LOG_DIRECTORY / segment_name(500)).write_bytes(b"torn, too")
+    code, findings = verified(node, capsys)
+    assert (code, "torn" in {severity for severity, _, _ in findings}) == (0, True)
+    opened(node, kernels)
+    assert verified(node, capsys)[0] == 0
+
+
+def test_verify_says_whose_the_votes_are_where_they_were_handed_over(
+    node: Path, kernels: Kernels, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_to_kafka(str(node), kernels)
+    code, findings = verified(node, capsys)
+    assert code == 0
+    assert [text for severity, _, text in findings if severity == "note" and "Apache Kafka keeps" in text]
 
 
 # --- one log, two nodes -----------------------------------------------------------------------------------------------

@@ -40,12 +40,10 @@ def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
         identity = _metadata_identity(disk)
         if not disk.exists(QUORUM_STATE) and disk.exists(KAFKA_STATE):
             raise DirectoryError("it is Kafka's already", path=disk.root)
-        state = _ours(disk, kernels, identity)
         voters, first_version = first_voters(disk, kernels, identity)
+        state = _check_closed(disk, kernels, lambda: _agreed(disk, _load(disk, kernels, identity)), QUORUM_STATE)
         kraft_version = max(first_version, _kraft_version(disk, kernels))
         written = encode_kafka_state(state, kraft_version=kraft_version, voters=voters)
-        if disk.exists(KAFKA_STATE) and _kafkas(disk) != state:
-            raise _contradiction(disk, state)
         disk.replace_file(KAFKA_STATE, written)
         _remove_mark(disk)
         _retire(disk, QUORUM_STATE)
@@ -62,15 +60,11 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
             if disk.exists(QUORUM_STATE):
                 raise DirectoryError("it is fastquorum's already", path=disk.root)
             raise DirectoryError("there is no quorum-state of Kafka's here", "name the data directory", disk.root)
-        state = _kafkas(disk)
-        if disk.exists(QUORUM_STATE):
-            ours = _load(disk, kernels, identity)
-            if ours not in (None, state):
-                raise _contradiction(disk, state)
-        else:
-            ours = None
-            _remove_mark(disk)  # of an earlier time: Kafka has written since
-        _check_closed(disk, kernels, lambda: state, KAFKA_STATE)  # which renews the mark
+        has_ours = disk.exists(QUORUM_STATE)
+        ours, state = _load(disk, kernels, identity), _kafkas(disk)
+        _agreed(disk, ours)
+        # A mark beside Kafka's file alone is of an earlier time: Kafka has written since. Closing the log renews it.
+        _check_closed(disk, kernels, lambda: state, KAFKA_STATE, is_marked=has_ours)
         if ours is None:  # or the file was made, and nothing kept in it, when that was interrupted
             with _states(disk, kernels, identity) as store:
                 store.save(state)
@@ -85,11 +79,6 @@ def _metadata_identity(disk: Disk) -> Identity:
             "a user log cannot be Kafka's: its nodes stop at the first record", "only metadata logs change hands"
         )
     return identity
-
-
-def _ours(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState:
-    """Our state, over a log that is closed and belongs to it."""
-    return _check_closed(disk, kernels, lambda: _load(disk, kernels, identity), QUORUM_STATE)
 
 
 def _kraft_version(disk: Disk, kernels: Kernels) -> int:
@@ -107,15 +96,18 @@ def _kraft_version(disk: Disk, kernels: Kernels) -> int:
     return found
 
 
-def _check_closed(disk: Disk, kernels: Kernels, load: Callable[[], ElectionState | None], name: str) -> ElectionState:
-    """The state, over a log that is closed first and belongs to it. `name` is the file that it is of."""
+def _check_closed(
+    disk: Disk, kernels: Kernels, load: Callable[[], ElectionState | None], name: str, *, is_marked: bool = True
+) -> ElectionState:
+    """The state, over a log that is closed first and belongs to it: that is seen before anything is changed. `name` is
+    the file that it is of; `is_marked` as for `recover`."""
     states: list[ElectionState] = []
 
     def accept(end: OffsetAndEpoch) -> None:
         path = f"{disk.root}/{name}"
         states.append(check_state(load(), end_offset=end.offset, last_epoch=end.epoch, path=path))
 
-    trim_log(disk, kernels, LOG_DIRECTORY, accept)
+    trim_log(disk, kernels, LOG_DIRECTORY, accept, is_marked=is_marked)
     return states[0]
 
 
@@ -134,9 +126,18 @@ def _kafkas(disk: Disk) -> ElectionState:
     return decode_kafka_state(disk.read_file(KAFKA_STATE), f"{disk.root}/{KAFKA_STATE}")
 
 
-def _contradiction(disk: Disk, state: ElectionState) -> DirectoryError:
-    return DirectoryError(
-        f"Kafka's quorum-state and ours contradict each other (one is of epoch {state.epoch}): both were run",
+def _agreed(disk: Disk, ours: ElectionState | None) -> ElectionState | None:
+    """Ours, or, where an interrupted handover made its file and kept nothing in it, Kafka's. DirectoryError where both
+    say something, and not the same."""
+    if not disk.exists(KAFKA_STATE):
+        return ours
+    kafkas = _kafkas(disk)
+    if ours in (None, kafkas):
+        return kafkas
+    assert ours is not None
+    raise DirectoryError(
+        f"Kafka's quorum-state and ours contradict each other (epochs {kafkas.epoch} and {ours.epoch}): both were run, "
+        "or a copy of one was put back",
         f"this replica may have voted twice: {REPLACE}",
         disk.root,
     )

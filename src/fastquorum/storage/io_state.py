@@ -18,10 +18,9 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.io_disk import exists, sync_directory
 from fastquorum.storage.io_odd import check_not_odd
-from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.replacing import damaged_state
-from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
+from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state, state_in
 
 MAP_BYTES: Final = 4 * 1024 * 1024
 """The value has about 100 bytes: a full map is a bug."""
@@ -53,7 +52,7 @@ class LmdbStateStore:
             if is_new:
                 self._create()
             else:
-                _check(self._path)
+                self._check()
             self._env = _open(self._path)
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise damaged_state("state_file", self._path) from error
@@ -64,6 +63,13 @@ class LmdbStateStore:
     @property
     def path(self) -> str:
         return self._path
+
+    def _check(self) -> None:
+        """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError,
+        DirectoryError."""
+        check_not_odd(self._path)
+        with open(self._path, "rb") as file:
+            state_in(self._kernels, self._owner, file.read(), self._path)
 
     def _create(self) -> None:
         """Under another name until it is whole: without room it would be left half-made, which nobody can open.
@@ -167,14 +173,6 @@ def _number_of(error: Exception) -> int:
 
 def _open(path: str, *, sync: bool = True) -> lmdb.Environment:
     return lmdb.open(os.fsencode(path), map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=sync)
-
-
-def _check(path: str) -> None:
-    """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError,
-    DirectoryError."""
-    check_not_odd(path)
-    with open(path, "rb") as file:
-        check_pages(file.read(), path)
 
 
 def _is_full(directory: str) -> bool:

@@ -1,131 +1,230 @@
-"""An LMDB file's bytes without LMDB: one value of it, and whether all is there that LMDB would look at.
+"""An LMDB file's bytes without LMDB: what it holds, and whether LMDB may open it.
 
-LMDB itself maps the file and trusts it, so that one that is cut short ends the process (SIGBUS). Only what a quorum
-state needs: small values, few enough for one page. Source: OpenLDAP `mdb.c` (0.9): MDB_meta, MDB_page, MDB_node; all
-in the byte order of this machine, as LMDB has it.
+LMDB maps the file and trusts it. Where a page is not what it has to be it ends the process (SIGBUS, an assertion), asks
+for memory without end, or reuses a page that holds the value; and which of two meta pages counts is told by a number
+alone, so that a flipped bit brings back what was before. So all that LMDB will go by is checked here first. Only what
+a quorum state needs: no named databases, no duplicate keys. Source: OpenLDAP `mdb.c` (0.9): MDB_meta, MDB_db, MDB_page,
+MDB_node; all in the byte order of this machine, as LMDB has it.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from fastquorum.storage.replacing import damaged_state
 
 _MAGIC: Final = 0xBEEFC0DE
 _VERSION: Final = 1
-_PAGE_HEADER_BYTES: Final = 16
-_META: Final = struct.Struct("@II8x8x")
-"""Magic, version; address and size of the map."""
-_TREE: Final = struct.Struct("@IHHQQQQQ")
-"""Page size (of the first tree), flags, depth; pages of three kinds; entries, root."""
-_META_END: Final = struct.Struct("@QQ")
-"""Last page, transaction."""
 _PAGE: Final = struct.Struct("@Q2xHHH")
 """Number; flags; where the pointers end, where the nodes begin."""
+_META: Final = struct.Struct("@II8xQ")
+"""Magic, version; address (of a fixed map), size of the map."""
+_TREE: Final = struct.Struct("@IHHQQQQQ")
+_META_END: Final = struct.Struct("@QQ")
+"""Last page, transaction."""
 _NODE: Final = struct.Struct("@HHHH")
-"""Size of the value, low and high; flags; size of the key."""
+"""Size of the value, low and high, flags; of a branch the number of a page, low, middle and high. Size of the key."""
+_PAGES: Final = struct.Struct("@12xI")
+"""How many pages a value that overflows takes."""
+_NUMBER: Final = struct.Struct("@Q")
 _BRANCH: Final = 0x01
 _LEAF: Final = 0x02
 _OVERFLOW: Final = 0x04
-_PAGES: Final = struct.Struct("@12xI")
-"""How many pages a value that overflows takes."""
+_META_FLAG: Final = 0x08
 _BIG_VALUE: Final = 0x01
-_PAGE_NUMBER: Final = struct.Struct("@Q")
+_INTEGER_KEYS: Final = 0x08
+_IS_ONE_FILE: Final = 0x4000
+"""How the environment was opened, which LMDB keeps beside the flags of its first tree."""
 _NO_PAGE: Final = 2**64 - 1
+_FIRST_PAGE: Final = 2
+"""Behind the two meta pages."""
 _PAGE_BYTES: Final = range(512, 65536 + 1)
+
+
+class Values(NamedTuple):
+    """What a file holds."""
+
+    last: dict[bytes, bytes]
+    """By key, as the last transaction left it."""
+    before: dict[bytes, bytes]
+    """As the one before it left it, whose pages are still there; empty where they cannot be read."""
+
+
+class _Tree(NamedTuple):
+    """A database: how its pages are to be found, and how many there are."""
+
+    pad: int
+    """Of the first tree: the size of a page."""
+    flags: int
+    depth: int
+    branch_pages: int
+    leaf_pages: int
+    overflow_pages: int
+    entries: int
+    root: int
 
 
 class _Meta(NamedTuple):
     transaction: int
     page_bytes: int
-    root: int
-    free_root: int
-    """Of the tree of pages to be used again."""
+    last_page: int
+    free: _Tree
+    """Of the pages to be used again, by the transaction that no longer needed them."""
+    main: _Tree
 
 
-def value_in(data: bytes, key: bytes, path: str = "") -> bytes | None:
-    """The value of a key; None if there is none. CorruptionError ("state_file") if that cannot be told."""
+def values_in(data: bytes, path: str = "") -> Values:
+    """What a file holds. CorruptionError ("state_file") if anything that LMDB goes by is not as LMDB leaves it."""
     try:
-        first = _meta(data, 0)
-        last = max(first, _meta(data, first.page_bytes))
-        return None if last.root == _NO_PAGE else _in_page(_page(data, last.root, last), key)
+        first = _meta(data, 0, 0)
+        metas = first, _meta(data, first.page_bytes, 1)
+        older, last = sorted(metas)
+        if last.transaction - older.transaction > 1 or first.page_bytes != metas[1].page_bytes:
+            raise ValueError("two meta pages that do not follow each other")
+        walk = _Walk(data, last)
+        values = dict(walk.entries(last.main))
+        walk.check_free()
     except (ValueError, struct.error) as error:
         raise damaged_state("state_file", path) from error
+    return Values(values, _if_readable(data, older))
 
 
-def check_pages(data: bytes, path: str = "") -> None:
-    """CorruptionError ("state_file") if a page that LMDB would look at is not there, or not the page it has to be."""
+def _if_readable(data: bytes, meta: _Meta) -> dict[bytes, bytes]:
+    """Nobody needs what was before: what is damaged of it, LMDB never looks at."""
     try:
-        first = _meta(data, 0)
-        meta = max(first, _meta(data, first.page_bytes))
-        left = [each for each in (meta.root, meta.free_root) if each != _NO_PAGE]
-        pages_max = len(data) // meta.page_bytes
-        for _ in range(pages_max):
-            if not left:
-                return
-            left += _below(data, left.pop(), meta)
-        if left:
-            raise ValueError("more pages than there are")
-    except (ValueError, struct.error) as error:
-        raise damaged_state("state_file", path) from error
+        return dict(_Walk(data, meta).entries(meta.main))
+    except (ValueError, struct.error):
+        return {}
 
 
-def _below(data: bytes, number: int, meta: _Meta) -> list[int]:
-    """The pages that a page of a tree leads to; those of its values are looked for here. ValueError, struct.error."""
-    page = _page(data, number, meta)
-    _, flags, lower, _ = _PAGE.unpack_from(page)
-    if not flags & (_BRANCH | _LEAF) or lower > len(page):
-        raise ValueError("no page of a tree")
-    found = []
-    for pointer in range(_PAGE_HEADER_BYTES, lower, 2):
-        (at,) = struct.unpack_from("@H", page, pointer)
-        low, high, more, key_bytes = _NODE.unpack_from(page, at)
-        if flags & _BRANCH:
-            found.append(low | high << 16 | more << 32)
-        elif more & _BIG_VALUE:
-            (first,) = _PAGE_NUMBER.unpack_from(page, at + _NODE.size + key_bytes)
-            if not _PAGE.unpack_from(_page(data, first, meta))[1] & _OVERFLOW:
-                raise ValueError("no page of a value")
-            (count,) = _PAGES.unpack_from(data, first * meta.page_bytes)
-            if (first + count) * meta.page_bytes > len(data):
-                raise ValueError("not all pages of a value")
-    return found
-
-
-def _page(data: bytes, number: int, meta: _Meta) -> bytes:
-    page = data[number * meta.page_bytes : (number + 1) * meta.page_bytes]
-    if len(page) < meta.page_bytes or _PAGE.unpack_from(page)[0] != number:
-        raise ValueError("not that page, or not the whole of it")
-    return page
-
-
-def _meta(data: bytes, at: int) -> _Meta:
-    at += _PAGE_HEADER_BYTES
-    magic, version = _META.unpack_from(data, at)
-    if (magic, version) != (_MAGIC, _VERSION):
+def _meta(data: bytes, at: int, index: int) -> _Meta:
+    """The meta page at that byte, the first or the second. ValueError, struct.error."""
+    number, flags, _, _ = _PAGE.unpack_from(data, at)
+    at += _PAGE.size
+    magic, version, map_bytes = _META.unpack_from(data, at)
+    if (magic, version, number, flags) != (_MAGIC, _VERSION, index, _META_FLAG):
         raise ValueError("no meta page")
     at += _META.size
-    page_bytes = _TREE.unpack_from(data, at)[0]
-    *_, free_root = _TREE.unpack_from(data, at)
-    *_, root = _TREE.unpack_from(data, at + _TREE.size)
-    _, transaction = _META_END.unpack_from(data, at + 2 * _TREE.size)
-    if page_bytes not in _PAGE_BYTES:
-        raise ValueError(f"a page of {page_bytes} bytes")
-    return _Meta(transaction, page_bytes, root, free_root)
+    free, main = (_Tree(*_TREE.unpack_from(data, at + each)) for each in (0, _TREE.size))
+    last_page, transaction = _META_END.unpack_from(data, at + 2 * _TREE.size)
+    if free.pad not in _PAGE_BYTES or free.pad & (free.pad - 1):
+        raise ValueError(f"a page of {free.pad} bytes")
+    if main.pad or main.flags or free.flags & ~_IS_ONE_FILE != _INTEGER_KEYS:
+        raise ValueError("other kinds of trees")
+    if (last_page + 1) * free.pad > map_bytes or (transaction and transaction % 2 != index):
+        raise ValueError("a last page, or a transaction, that cannot be")
+    return _Meta(transaction, free.pad, last_page, free, main)
 
 
-def _in_page(page: bytes, key: bytes) -> bytes | None:
-    _, flags, lower, _ = _PAGE.unpack_from(page)
-    if not flags & _LEAF or lower > len(page):
-        raise ValueError("no leaf page")
-    for pointer in range(_PAGE_HEADER_BYTES, lower, 2):
+class _Walk:
+    """Every page of a transaction's trees, each looked at once."""
+
+    def __init__(self, data: bytes, meta: _Meta) -> None:
+        self._data = data
+        self._meta = meta
+        self._used: set[int] = set()
+
+    def entries(self, tree: _Tree) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values, ascending. ValueError, struct.error, also where the tree is not as it says."""
+        branches = leaves = overflows = count = 0
+        last_key: tuple[int | bytes] | None = None
+        levels = [(tree.root, 1)] if tree.root != _NO_PAGE else []
+        while levels:
+            number, level = levels.pop()
+            page, is_leaf = self._tree_page(number), level == tree.depth
+            if not is_leaf:
+                branches += 1
+                levels += [(below, level + 1) for below in reversed(_below(page))]
+                continue
+            leaves += 1
+            for key, value, page_count in self._in_leaf(page):
+                order = (_NUMBER.unpack(key)[0] if tree.flags & _INTEGER_KEYS else key,)
+                if last_key is not None and order <= last_key:
+                    raise ValueError("keys that do not ascend")
+                last_key = order
+                overflows += page_count
+                count += 1
+                yield key, value
+        said = tree.depth if leaves else 0, branches, leaves, overflows, count
+        if said != (tree.depth, tree.branch_pages, tree.leaf_pages, tree.overflow_pages, tree.entries):
+            raise ValueError("not as many pages as the tree says")
+
+    def check_free(self) -> None:
+        """Each page that is to be used again is there once, and used by nobody. ValueError, struct.error."""
+        lists = list(self.entries(self._meta.free))
+        for key, value in lists:
+            (count,) = _NUMBER.unpack_from(value)
+            if not 0 < _NUMBER.unpack(key)[0] <= self._meta.transaction or (count + 1) * _NUMBER.size != len(value):
+                raise ValueError("a list of free pages that cannot be")
+            numbers = [each for (each,) in _NUMBER.iter_unpack(value[_NUMBER.size :])]
+            if numbers != sorted(numbers, reverse=True):
+                raise ValueError("free pages that do not descend")
+            for number in numbers:
+                self._use(number)
+
+    def _use(self, number: int) -> None:
+        if number in self._used or not _FIRST_PAGE <= number <= self._meta.last_page:
+            raise ValueError("a page that is used already, or is none")
+        self._used.add(number)
+
+    def _page(self, number: int, count: int = 1) -> bytes:
+        for each in range(number, number + count):
+            self._use(each)
+        page = self._data[number * self._meta.page_bytes : (number + count) * self._meta.page_bytes]
+        if len(page) < count * self._meta.page_bytes or _PAGE.unpack_from(page)[0] != number:
+            raise ValueError("not that page, or not the whole of it")
+        return page
+
+    def _tree_page(self, number: int) -> bytes:
+        page = self._page(number)
+        _, _, lower, upper = _PAGE.unpack_from(page)
+        if not _PAGE.size <= lower <= upper <= len(page) or lower % 2 or upper % 2:
+            raise ValueError("pointers and nodes that overlap")
+        return page
+
+    def _in_leaf(self, page: bytes) -> Iterator[tuple[bytes, bytes, int]]:
+        """Keys and values, and how many pages of its own each value has."""
+        for at, (low, high, flags, key_bytes) in _nodes(page, _LEAF):
+            start, size = at + _NODE.size + key_bytes, low | high << 16
+            key = page[at + _NODE.size : start]
+            if flags == _BIG_VALUE:
+                value, count = self._overflow(_NUMBER.unpack_from(page, start)[0], size)
+            elif flags or start + size > len(page):
+                raise ValueError("another kind of value, or not the whole of one")
+            else:
+                value, count = page[start : start + size], 0
+            if len(key) < key_bytes or not key:
+                raise ValueError("not the whole of a key")
+            yield key, value, count
+
+    def _overflow(self, number: int, size: int) -> tuple[bytes, int]:
+        (count,) = _PAGES.unpack_from(self._data, number * self._meta.page_bytes)
+        if count != -(-(_PAGE.size + size) // self._meta.page_bytes):
+            raise ValueError("another number of pages than the value needs")
+        page = self._page(number, count)
+        if _PAGE.unpack_from(page)[1] != _OVERFLOW:
+            raise ValueError("no page of a value")
+        return page[_PAGE.size : _PAGE.size + size], count
+
+
+def _nodes(page: bytes, kind: int) -> Iterator[tuple[int, tuple[int, int, int, int]]]:
+    """Where each node of a page of that kind is, and its head. ValueError, struct.error."""
+    _, flags, lower, upper = _PAGE.unpack_from(page)
+    if flags != kind or lower == _PAGE.size:
+        raise ValueError("another kind of page, or an empty one")
+    for pointer in range(_PAGE.size, lower, 2):
         (at,) = struct.unpack_from("@H", page, pointer)
-        low, high, is_elsewhere, key_bytes = _NODE.unpack_from(page, at)
-        at += _NODE.size
-        size = low | high << 16
-        if page[at : at + key_bytes] != key:
-            continue
-        at += key_bytes
-        if is_elsewhere or at + size > len(page):
-            raise ValueError("the value lies elsewhere")
-        return page[at : at + size]
-    return None
+        if at < upper:
+            raise ValueError("a node among the pointers")
+        yield at, _NODE.unpack_from(page, at)
+
+
+def _below(page: bytes) -> list[int]:
+    """The pages that a branch leads to, in the order of their keys."""
+    keys, found = [], []
+    for at, (low, middle, high, key_bytes) in _nodes(page, _BRANCH):
+        keys.append(page[at + _NODE.size : at + _NODE.size + key_bytes])
+        found.append(low | middle << 16 | high << 32)
+    if keys[1:] != sorted(set(keys[1:])):
+        raise ValueError("keys that do not ascend")
+    return found

@@ -194,13 +194,15 @@ def trim_log(
     kernels: Kernels,
     directory: str = names.LOG_DIRECTORY,
     accept: Callable[[OffsetAndEpoch], None] = accept_any,
+    *,
+    is_marked: bool = True,
 ) -> Verification:
     """Close a log that a crash left open: cut torn and zero tails off, so that Kafka's tools read it; verify it.
 
-    The caller holds the directory's lock. `accept` as for `recover`. CorruptionError, with nothing changed,
-    if synced bytes are damaged.
+    The caller holds the directory's lock. `accept` and `is_marked` as for `recover`. CorruptionError, with nothing
+    changed, if synced bytes are damaged.
     """
-    recovered = recover(disk, kernels, directory, prepare_bytes=0, accept=accept)
+    recovered = recover(disk, kernels, directory, prepare_bytes=0, accept=accept, is_marked=is_marked)
     for segment in recovered.segments:
         if segment.prepared_bytes != segment.size_bytes:
             segment.trim()

@@ -123,15 +123,16 @@ class Recovered:
 # --- looking ----------------------------------------------------------------------------------------------------------
 
 
-def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
-    """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open."""
+def inspect(disk: Disk, kernels: Kernels, directory: str, *, is_marked: bool = True) -> Inspection:
+    """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open.
+    `is_marked`: False where a mark is of an earlier time, if there is one, as Apache Kafka has written since."""
     where = f"{disk.root}/{directory}"
     check_there(disk, directory)
     listing = disk.list(directory)
     for name in listing:
         check_replaceable(disk, directory, name)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
-    mark = read_mark(disk, kernels, directory)
+    mark = read_mark(disk, kernels, directory) if is_marked else None
     left = [base for base in bases if mark is not None and base < mark.start_offset]
     del bases[: len(left)]
     seen = SeenBatches(kernels.Producers(bases[0] if bases else 0))
@@ -157,7 +158,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
                 break
         if mark is None:
             is_empty = inspection.end_offset == (bases[0] if bases else 0)
-            check_unmarked(disk, directory, where, inspection.end_offset, is_empty=is_empty)
+            check_unmarked(disk, directory, where, listing, inspection.end_offset, is_empty=is_empty)
         _compare_with_snapshot(where, inspection)
     except BaseException:
         inspection.close()
@@ -193,21 +194,28 @@ def check_bounds(
         )
 
 
-def check_unmarked(disk: Disk, directory: str, where: str, end_offset: Offset, *, is_empty: bool) -> None:
-    """DirectoryError for a log without a good mark, if it had one and has no batch, or an epoch that is written down
-    began behind its end. One that began there proves nothing: an epoch may be written down before its first record is
-    synced; nor does one of Kafka's beside a log that has records."""
+def check_unmarked(
+    disk: Disk, directory: str, where: str, listing: Collection[str], end_offset: Offset, *, is_empty: bool
+) -> None:
+    """DirectoryError for a log without a good mark, if it had one and has no batch, or something tells of a segment
+    behind its end: an index, which is written when its segment is, or an epoch that began there. One that began at its
+    end proves nothing: an epoch may be written down before its first record is synced; nor does one of Kafka's beside
+    a log that has records."""
     had_mark = was_marked(disk.exists)
     if is_empty:
         check_emptied(where, had_mark=had_mark)
     begins = last_start(disk, directory)
     if begins > end_offset and (is_empty or had_mark):
-        raise DirectoryError(
-            f"the log ends at offset {end_offset}, and {names.EPOCH_CHECKPOINT} has an epoch that began at offset "
-            f"{begins}",
-            f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}",
-            where,
-        )
+        raise _lost_end(where, end_offset, f"{names.EPOCH_CHECKPOINT} has an epoch that began at offset {begins}")
+    for name in listing:
+        base = names.parse_index(name)
+        if had_mark and base is not None and base >= end_offset and names.segment_name(base) not in listing:
+            raise _lost_end(where, end_offset, f"{name} is of a segment that is missing")
+
+
+def _lost_end(where: str, end_offset: Offset, told: str) -> DirectoryError:
+    advice = f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
+    return DirectoryError(f"the log ends at offset {end_offset}, and {told}", advice, where)
 
 
 def check_emptied(where: str, *, had_mark: bool) -> None:
@@ -359,14 +367,15 @@ def recover(
     *,
     prepare_bytes: int,
     accept: Callable[[OffsetAndEpoch], None] = accept_any,
+    is_marked: bool = True,
 ) -> Recovered:
     """Bring a directory to a log that is wholly good, synced and ready to be written. `accept` is told where it will
-    end, before anything is changed, and may raise.
+    end, before anything is changed, and may raise; `is_marked` as for `inspect`.
 
     The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do. Where the
     file system has no room for either the old ones stand.
     """
-    inspection = inspect(disk, kernels, directory)
+    inspection = inspect(disk, kernels, directory, is_marked=is_marked)
     try:
         accept(inspection.end)
         for found in inspection.kept:  # one that may only be read is told before anything is changed

@@ -5,12 +5,13 @@ would make this one forget what it voted. Both are refused.
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastquorum.errors import DirectoryError
+from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.lmdb_file import check_pages, value_in
+from fastquorum.storage.lmdb_file import values_in
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
 
@@ -24,6 +25,7 @@ _BODY: Final = struct.Struct(">i16siibi16s")
 """Node id, directory id; epoch, leader id; has voted, voted id, voted directory id."""
 _CRC: Final = struct.Struct(">I")
 _ANOTHERS: Final = "it says how another replica voted, or one of another cluster"
+_NOT_THE_LAST: Final = "it holds a later state than the one that it says is its last"
 _SIZE_MIN: Final = _HEAD.size + _BODY.size + _CRC.size
 
 
@@ -52,11 +54,48 @@ def encode_state(kernels: Kernels, owner: StateOwner, state: ElectionState) -> b
 
 
 def state_in(kernels: Kernels, owner: StateOwner, data: bytes, path: str = "") -> ElectionState | None:
-    """Of the bytes of a whole LMDB file; None: nothing was ever saved. CorruptionError, also where LMDB would look at a
-    page that is not there; DirectoryError."""
-    check_pages(data, path)
-    value = value_in(data, STATE_KEY, path)
+    """Of the bytes of a whole LMDB file; None: nothing was ever saved. CorruptionError, also where anything that LMDB
+    goes by is damaged, or where the state before the last is a later one; DirectoryError."""
+    values = values_in(data, path)
+    state = _state_of(kernels, owner, values.last, path)
+    before = _if_whole(kernels, owner, values.before)
+    if before is not None and _forgets(state or ElectionState(), before, owner.node_id):
+        raise damaged_state("state_file", path, _NOT_THE_LAST)
+    return state
+
+
+def _state_of(kernels: Kernels, owner: StateOwner, values: dict[bytes, bytes], path: str) -> ElectionState | None:
+    value = values.get(STATE_KEY)
     return None if value is None else decode_state(kernels, owner, value, path)
+
+
+def _if_whole(kernels: Kernels, owner: StateOwner, values: dict[bytes, bytes]) -> ElectionState | None:
+    """Nobody starts from it: what is damaged of it proves nothing."""
+    try:
+        return _state_of(kernels, owner, values, "")
+    except (CorruptionError, DirectoryError):
+        return None
+
+
+def _forgets(state: ElectionState, before: ElectionState, node_id: NodeId) -> bool:
+    """Could this replica vote again in an epoch where it had voted, or led, before? It never saves such a state."""
+    if state.epoch != before.epoch:
+        return state.epoch < before.epoch
+    had_voted = before.voted_key is not None or before.leader_id == node_id
+    return had_voted and state.voted_key is None and state.leader_id == NO_NODE
+
+
+def settled(read: Callable[[], bytes], decode: Callable[[bytes], ElectionState | None]) -> ElectionState | None:
+    """Of a file that a node may be writing: what looks damaged is looked at until it no longer changes.
+    CorruptionError, DirectoryError."""
+    data = read()
+    while True:
+        try:
+            return decode(data)
+        except CorruptionError:
+            before, data = data, read()
+            if data == before:
+                raise
 
 
 def decode_state(kernels: Kernels, owner: StateOwner, value: bytes, path: str = "") -> ElectionState:

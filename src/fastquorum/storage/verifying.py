@@ -267,7 +267,7 @@ class _Verifier:
         for at, base in enumerate(bases):
             name = names.segment_name(base)
             if base != result.end_offset:
-                severity = self._severity_at(base, 0, bases[at:], has_good_behind=True)
+                severity = self._severity_at(base, 0, bases[at:], has_good_behind=False)
                 self._find(severity, name, f"begins at {base}, the log before it ends at {result.end_offset}", 0, base)
                 return
             try:
@@ -289,21 +289,23 @@ class _Verifier:
             result.is_closed = result.is_closed and scan.fault is None
             if checked.torn_bytes:
                 fault = scan.fault or Fault(BatchFault.TRUNCATED, scan.end_position, -1, -1, -1)
-                has_good_behind = checked.has_batch_behind or at + 1 < len(bases)
-                severity = self._severity_at(base, scan.end_position, bases[at + 1 :], has_good_behind)
+                later, has_good_behind = bases[at + 1 :], checked.has_batch_behind
+                severity = self._severity_at(base, scan.end_position, later, has_good_behind=has_good_behind)
                 self._find(severity, name, f"bad batch: {fault.reason}", fault.position, fault.offset)
                 return
             if scan.fault is not None:
                 text = f"{checked.zero_bytes} prepared zeros behind the last batch"
                 self._find(Severity.NOTE, name, text, scan.end_position)
 
-    def _severity_at(self, base: Offset, position: int, later: list[Offset], has_good_behind: bool) -> Severity:
-        """Recovery's judgement of bad bytes there; `later`: the segments that would be cut off with them."""
+    def _severity_at(self, base: Offset, position: int, later: list[Offset], *, has_good_behind: bool) -> Severity:
+        """Recovery's judgement of bad bytes there; `later`: the segments that would be cut off with them;
+        `has_good_behind`: a batch lies behind them in their own segment."""
         mark = self.result.mark
         if mark is None:
-            return Severity.CORRUPT if has_good_behind else Severity.TORN
-        is_below = (base, position) < (mark.at.segment_base, mark.at.position)
-        is_lost = is_below or has_batch(self.disk, self.kernels, self.directory, later)
+            is_refused = has_good_behind
+        else:
+            is_refused = (base, position) < (mark.at.segment_base, mark.at.position)
+        is_lost = is_refused or has_batch(self.disk, self.kernels, self.directory, later)
         return Severity.CORRUPT if is_lost else Severity.TORN
 
     def _check_mark(self) -> None:
@@ -337,7 +339,7 @@ class _Verifier:
             had_mark, has_voted = was_marked(self.disk.exists), self.disk.exists(names.QUORUM_STATE)
             check_bounds(self.path, listing, bases, result.mark, has_voted=has_voted)
             if result.mark is None and self.is_mark_readable:
-                check_unmarked(self.disk, self.directory, self.path, result.end_offset, is_empty=is_empty)
+                check_unmarked(self.disk, self.directory, self.path, listing, result.end_offset, is_empty=is_empty)
                 self._note_mark(listing, had_mark=had_mark)
         except DirectoryError as error:
             self.result.findings.append(Finding(Severity.CORRUPT, error.path, -1, -1, f"{error.detail}: {error.hint}"))

@@ -29,8 +29,21 @@ def check_data_directory(
     if is_formatted(disk) or disk.exists(names.QUORUM_STATE):
         if not disk.exists(names.KAFKA_STATE) or disk.exists(names.QUORUM_STATE):
             yield from _refusal(disk, names.QUORUM_STATE, lambda: check_owner(disk))
+        elif disk.exists(names.OWN_PROPERTIES):
+            text = "Apache Kafka keeps this replica's votes: no node of ours starts on it (`fastquorum handover`)"
+            yield finding_of(disk, names.KAFKA_STATE, text, Severity.NOTE)
     elif any(disk.exists(name) for name in _OURS):
-        yield from _refusal(disk, names.META_PROPERTIES, lambda: check_without_log(disk, kernels))
+        yield from _refusal(disk, names.META_PROPERTIES, lambda: _check_unformatted(disk, kernels))
+
+
+def _check_unformatted(disk: Disk, kernels: Kernels) -> None:
+    """DirectoryError, for one reason or another: no node starts without meta.properties."""
+    check_without_log(disk, kernels)
+    raise DirectoryError(
+        f"{names.META_PROPERTIES} is missing, which a format writes last: no node starts here",
+        "put it back from a copy; or, where a format was interrupted and nothing was ever run, format it again",
+        disk.root,
+    )
 
 
 def _lock_faults(disk: Disk) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identit
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_state
-from fastquorum.storage.state_value import StateOwner, state_in
+from fastquorum.storage.state_value import StateOwner, settled, state_in
 from fastquorum.storage.verifying import Finding, Severity, Verification, error_text, finding_of
 
 
@@ -63,16 +63,8 @@ def _checked(
 
 
 def _read(disk: Disk, kernels: Kernels, name: str, owner: StateOwner | None) -> ElectionState | None:
-    """None if nothing was ever saved. A node may be writing it: what looks damaged is looked at until it no longer
-    changes. CorruptionError, DirectoryError."""
-    data = disk.read_file(name)
-    while True:
-        try:
-            return _decoded(kernels, name, data, owner)
-        except CorruptionError:
-            before, data = data, disk.read_file(name)
-            if data == before:
-                raise
+    """None if nothing was ever saved. CorruptionError, DirectoryError."""
+    return settled(lambda: disk.read_file(name), lambda data: _decoded(kernels, name, data, owner))
 
 
 def _decoded(kernels: Kernels, name: str, data: bytes, owner: StateOwner | None) -> ElectionState | None:

@@ -9,6 +9,7 @@ Nothing is opened for writing, mapped or locked. Source: KIP-595 (quorum state),
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ from fastquorum.storage.mark import LogPosition, Mark, was_marked
 from fastquorum.storage.recovery import check_bounds, check_emptied
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
-from fastquorum.storage.state_value import state_in
+from fastquorum.storage.state_value import settled, state_in
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
 FIELDS: Final = (
@@ -216,15 +217,15 @@ def state_error(log: FoundLog, entry: Entry) -> str | None:
 
 def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
     """None if nothing was ever saved. CorruptionError, DirectoryError."""
-    data = store_of(entry.path).read(entry.path)
+    read = partial(store_of(entry.path).read, entry.path)
     if entry.name != names.QUORUM_STATE:
-        state = decode_kafka_state(data, entry.path)
+        state = decode_kafka_state(read(), entry.path)
         voted_id = NO_NODE if state.voted_key is None else state.voted_key.id
         if state.epoch > EPOCH_MAX or max(state.leader_id, voted_id) > NODE_ID_MAX:
             raise damaged_state("state_file", entry.path)
         return state
     owner = read_identity(disk_of(log)[0]).owner
-    return state_in(load("native"), owner, data, entry.path)
+    return settled(read, lambda data: state_in(load("native"), owner, data, entry.path))
 
 
 def _said(state: ElectionState | None) -> Row:
