@@ -27,6 +27,7 @@ aside.
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from fastquorum.closing import end_all
 from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
@@ -41,6 +42,8 @@ from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, s
 from fastquorum.storage.segment import Segment, create_segment
 from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, log_end, remove_below, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+_BACK: Final = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
 
 
 @dataclass(slots=True)
@@ -169,8 +172,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str, *, is_marked: bool = T
 def check_there(disk: Disk, directory: str) -> None:
     """DirectoryError if the log's directory is not there, which a format makes first of all."""
     if not disk.exists(directory):
-        advice = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
-        raise DirectoryError("the log directory is missing", advice, f"{disk.root}/{directory}")
+        raise DirectoryError("the log directory is missing", _BACK, f"{disk.root}/{directory}")
 
 
 def check_bounds(
@@ -184,8 +186,7 @@ def check_bounds(
         for needed in [*first, mark.at.segment_base]:
             if needed not in bases:
                 missing = names.segment_name(needed)
-                advice = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
-                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}", detail=advice)
+                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}", detail=_BACK)
     if not bases and (names.PARTITION_METADATA in listing or has_voted):
         raise DirectoryError(
             "the log directory was in use, but its segments are gone",
@@ -287,7 +288,7 @@ def _look_into(kernels: Kernels, inspection: Inspection, segment: Segment) -> No
         if inspection.torn is not None or not is_reached:
             raise _corruption(inspection, segment)
         if epochs_checksum(kernels, inspection.epoch_starts, mark.at.offset) != mark.epochs_crc:
-            raise CorruptionError(BatchFault.EPOCH, path=segment.file.path)
+            raise CorruptionError(BatchFault.EPOCH, path=segment.file.path, detail=_BACK)
     _scan_into(kernels, inspection, segment, file_bytes)
     found.dirty_end = nonzero_end(segment.file, segment.size_bytes, file_bytes)
     if found.dirty_end == segment.size_bytes:
@@ -319,17 +320,18 @@ def _scan_into(kernels: Kernels, inspection: Inspection, segment: Segment, end: 
 
 def _corruption(inspection: Inspection, segment: Segment) -> CorruptionError:
     fault = inspection.torn or Fault(BatchFault.TRUNCATED, segment.size_bytes, inspection.end_offset, -1, -1)
-    return CorruptionError(*fault, path=segment.file.path)
+    return CorruptionError(*fault, path=segment.file.path, detail=_BACK)
 
 
 def _cut(
     disk: Disk, kernels: Kernels, directory: str, inspection: Inspection, fault: Fault, later: list[Offset]
 ) -> None:
     """The log ends here: everything behind goes, if it may."""
-    path = inspection.kept[-1].segment.file.path
+    path, detail = inspection.kept[-1].segment.file.path, _BACK
     if inspection.torn is None:
         inspection.torn = fault
         path = f"{disk.root}/{directory}/{names.segment_name(later[0])}"
+        detail = f"the segment before it is missing, from offset {inspection.end_offset} on: {_BACK}"
     mark, last = inspection.mark, inspection.kept[-1]
     if mark is not None:
         is_refused = bool(later) and later[0] <= mark.at.segment_base
@@ -337,7 +339,7 @@ def _cut(
         is_refused = find_batch(kernels, last.segment.file, last.segment.size_bytes, last.dirty_end) is not None
     # A segment is synced before the next one is written: what was lost before a batch of that is no torn tail.
     if is_refused or has_batch(disk, kernels, directory, later):
-        raise CorruptionError(*fault, path=path)
+        raise CorruptionError(*fault, path=path, detail=detail)
     inspection.cut = later
 
 
