@@ -7,14 +7,15 @@ import pytest
 
 from fastquorum import sim
 
-SEEDS = (3, 11, 42)
+SEEDS = (7, 11, 15)
+"""Short ones: Python's kernels take their time."""
 SCRIPT = f"from fastquorum import sim; print([sim.run(seed).trace_hash for seed in {SEEDS}])"
 
 
 def test_a_run_can_be_repeated() -> None:
-    first, second = sim.run(5), sim.run(5)
+    first, second = sim.run(7), sim.run(7)
     assert first == second
-    assert first.trace_hash != sim.run(6).trace_hash
+    assert first.trace_hash != sim.run(8).trace_hash
 
 
 def test_the_hash_seed_does_not_show() -> None:
