@@ -13,9 +13,10 @@ from typing import Final
 
 from bench.figures.figure import Goal, Measured, Setting, alone
 from bench.figures.folding import fold, folded_by_itself
-from fastquorum.controller import brokers, fencing
+from fastquorum.controller.brokers import fencing
+from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.image.fold import Place
-from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches

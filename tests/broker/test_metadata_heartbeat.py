@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum.broker import State
 from fastquorum.broker.metadata_heartbeat import request_of, response_of
-from fastquorum.controller.broker_info import BROKER_INFO_VERSION
+from fastquorum.controller.state.broker_info import BROKER_INFO_VERSION
 from fastquorum.errors import NotAdmitted
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest

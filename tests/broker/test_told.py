@@ -1,7 +1,7 @@
 """What a member makes of the control requests that its gate lets through."""
 
 from fastquorum.broker.told import Telling, TopicPartition
-from fastquorum.controller.control_requests import LEADER_DURING_DELETE
+from fastquorum.controller.brokers.control_requests import LEADER_DURING_DELETE
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.inter_broker import (

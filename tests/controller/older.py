@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from fastquorum.controller import controlled_shutdowns, isr_changes, metadata_heartbeats
-from fastquorum.controller.broker_info import broker_info_feature
+from fastquorum.controller.brokers import controlled_shutdowns, metadata_heartbeats
+from fastquorum.controller.partitions import isr_changes
+from fastquorum.controller.state.broker_info import broker_info_feature
 from fastquorum.types import NodeId
 from fastquorum.wire.messages.brokers import BrokerRegistrationRequest
 from fastquorum.wire.messages.controller_heartbeat import (

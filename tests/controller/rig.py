@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fastquorum.controller import brokers, fencing, isr
-from fastquorum.controller.decisions import Decision, Refused, record_version
+from fastquorum.controller.brokers import fencing
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.decisions import Decision, record_version
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
-from fastquorum.controller.index import PartitionIndex, PartitionKey
-from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.controller.partitions import isr
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
+from fastquorum.controller.state.index import PartitionIndex, PartitionKey
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastquorum.controller import elections
+from fastquorum.controller.partitions import elections
 from fastquorum.controller.requests import refused
 from fastquorum.types import NO_NODE
 from fastquorum.wire import decode, encode

@@ -11,8 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fastquorum.controller import configs, elections, features, reassignments
+from fastquorum.controller import config_changes as configs
+from fastquorum.controller import features
 from fastquorum.controller.image.partition import Partition
+from fastquorum.controller.partitions import elections, reassignments
 from fastquorum.types import NodeId
 from fastquorum.wire.messages.cluster import UpdateFeaturesRequest
 from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fastquorum.controller.client_metrics import client_metrics_fault
-from fastquorum.controller.config_checks import double, listed
-from fastquorum.controller.group_configs import GROUP_CONFIGS, group_config_fault
+from fastquorum.controller.definitions.checks import double, listed
+from fastquorum.controller.definitions.client_metrics import client_metrics_fault
+from fastquorum.controller.definitions.groups import GROUP_CONFIGS, group_config_fault
 from fastquorum.wire.error_codes import ErrorCode
 
 SESSION, HEARTBEAT, ASSIGNMENT = ("45000", "60000"), ("5000", "15000"), ("0", "15000")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller import configs
-from fastquorum.controller.config_definitions import ConfigType
-from fastquorum.controller.configs import Operation
+from fastquorum.controller import config_changes as configs
+from fastquorum.controller.config_changes import Operation
+from fastquorum.controller.definitions.definition import ConfigType
+from fastquorum.controller.definitions.topics import TOPIC_CONFIGS
 from fastquorum.controller.requests import refused
-from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.configs import (

@@ -1,8 +1,8 @@
 """KIP-380's control requests on their way: again until answered, and never to a process they are not meant for."""
 
 from fastquorum.broker.control_gate import Act, ControlGate, Refuse
-from fastquorum.controller.control_queue import ControlQueue
-from fastquorum.controller.control_requests import ControlRequest
+from fastquorum.controller.brokers.control_queue import ControlQueue
+from fastquorum.controller.brokers.control_requests import ControlRequest
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.controller_heartbeat import BrokerState
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, UpdateMetadataRequest

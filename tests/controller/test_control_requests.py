@@ -1,6 +1,6 @@
 """What KIP-380's controller tells its brokers when the metadata changed. Each test names the sentence that it shows."""
 
-from fastquorum.controller.control_requests import (
+from fastquorum.controller.brokers.control_requests import (
     LEADER_DURING_DELETE,
     BrokerChanges,
     ControlRequest,

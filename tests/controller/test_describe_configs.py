@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller.config_definitions import ConfigType, Definition, told
-from fastquorum.controller.describe_configs import Asked, Described, Entry, described
+from fastquorum.controller.configs.describing import Asked, Described, Entry, described
+from fastquorum.controller.configs.nodes import Source, Started
+from fastquorum.controller.definitions.definition import ConfigType, Definition, told
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.configs import ResourceType
-from fastquorum.controller.node_configs import Source, Started
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.configs import DescribeConfigsRequest
 from fastquorum.wire.records.cluster import ConfigRecord

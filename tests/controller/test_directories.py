@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from fastquorum.controller import directories, elections
+from fastquorum.controller.brokers import directories
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED
+from fastquorum.controller.partitions import elections
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
+from fastquorum.controller.definitions.topics import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
 from fastquorum.wire.messages.topics import CreateTopicsResponse
 from fastquorum.wire.records.cluster import ConfigRecord

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition, changed
-from fastquorum.controller.partition_change import Election, PartitionChange, Rules, is_online
+from fastquorum.controller.state.partition_change import Election, PartitionChange, Rules, is_online
 from fastquorum.types import NO_NODE, NodeId
 from fastquorum.wire.records.cluster import FeatureLevelRecord
 from fastquorum.wire.records.topics import PartitionChangeRecord

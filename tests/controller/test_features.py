@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller import brokers, features
-from fastquorum.controller.configs import Operation
-from fastquorum.controller.decisions import Refused
+from fastquorum.controller import features
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.config_changes import Operation
 from fastquorum.controller.features import UpgradeType
 from fastquorum.controller.image.features import METADATA_VERSIONS, SUPPORTED
+from fastquorum.controller.refusals import Refused
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
 from fastquorum.wire.error_codes import ErrorCode

@@ -5,10 +5,10 @@ from itertools import permutations
 
 import pytest
 
-from fastquorum.controller import homes
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED, partition_record
-from fastquorum.controller.partition_change import Election
+from fastquorum.controller.state import homes
+from fastquorum.controller.state.partition_change import Election
 from fastquorum.wire.records.cluster import ConfigRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, key, uuid
 

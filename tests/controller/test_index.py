@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.image import ImageEditor
-from fastquorum.controller.index import PartitionIndex, PartitionKey
+from fastquorum.controller.state.index import PartitionIndex, PartitionKey
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord

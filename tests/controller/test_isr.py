@@ -117,7 +117,7 @@ def test_a_leader_that_is_another_incarnation_by_now_is_refused_as_a_whole() -> 
 
 
 def test_a_proposal_for_nothing_is_answered_with_nothing() -> None:
-    from fastquorum.controller import isr
+    from fastquorum.controller.partitions import isr
 
     controller = three()
     request = AlterPartitionRequest(broker_id=1, broker_epoch=controller.broker(1).epoch)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller import brokers
+from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastquorum.controller import brokers
-from fastquorum.controller.broker_info import broker_info_feature, broker_info_version, is_legacy
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.state.broker_info import broker_info_feature, broker_info_version, is_legacy
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.controller_heartbeat import BrokerState
 from tests.controller.older import NEW, OLD, OlderController

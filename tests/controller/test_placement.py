@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.controller.placement import Candidates, PlacementError, Placer, Usable
+from fastquorum.controller.state.placement import Candidates, PlacementError, Placer, Usable
 
 BROKERS = st.lists(
     st.builds(

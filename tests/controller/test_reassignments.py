@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.controller import reassignments
 from fastquorum.controller.image.partition import Partition
-from fastquorum.controller.reassignments import Moving, towards
+from fastquorum.controller.partitions import reassignments
+from fastquorum.controller.partitions.reassignments import Moving, towards
 from fastquorum.types import NO_NODE, NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.partitions import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller.remote_storage import remote_storage_fault
+from fastquorum.controller.configs.remote_storage import remote_storage_fault
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest
 from fastquorum.wire.records.cluster import ConfigRecord

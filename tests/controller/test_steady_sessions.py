@@ -3,8 +3,9 @@ it is unfenced has a whole session from then on. KIP-631; C8."""
 
 import pytest
 
-from fastquorum.controller import brokers, fencing
-from fastquorum.controller.decisions import Refused
+from fastquorum.controller.brokers import fencing
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.refusals import Refused
 from fastquorum.kernels.beats import HeardBeat
 from fastquorum.kernels.pure.beats import SteadyBeats
 from fastquorum.node.steady_beats import steady_beat

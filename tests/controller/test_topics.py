@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fastquorum.controller.definitions.topics import TOPIC_CONFIGS, config_fault
 from fastquorum.controller.image import EMPTY
 from fastquorum.controller.requests import decide
-from fastquorum.controller.topic_configs import TOPIC_CONFIGS, config_fault
 from fastquorum.types import ZERO_UUID
 from fastquorum.wire import Message
 from fastquorum.wire.error_codes import ErrorCode

@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from fastquorum.controller.client_metrics import METRICS_CONFIGS
-from fastquorum.controller.group_configs import GROUP_CONFIGS
+from fastquorum.controller.definitions.client_metrics import METRICS_CONFIGS
+from fastquorum.controller.definitions.groups import GROUP_CONFIGS
+from fastquorum.controller.definitions.topics import TOPIC_CONFIGS
 from fastquorum.controller.image.configs import ResourceType
-from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 

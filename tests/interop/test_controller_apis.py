@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from fastquorum.controller.configs import Operation
+from fastquorum.controller.config_changes import Operation
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.messages.configs import (

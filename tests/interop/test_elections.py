@@ -9,7 +9,7 @@ import pytest
 
 from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition
-from fastquorum.controller.partition_change import Election, PartitionChange, Rules
+from fastquorum.controller.state.partition_change import Election, PartitionChange, Rules
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire import to_json
 

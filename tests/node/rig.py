@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.errors import FastQuorumError, StateStoreFailed, WireError
 from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.controller.broker_info import BROKER_INFO_VERSION
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.broker_info import BROKER_INFO_VERSION
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.node import control_channels
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind

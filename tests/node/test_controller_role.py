@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.controller import elections
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.partitions import elections
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.errors import ImageFailed
 from fastquorum.node import controller_role
 from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller

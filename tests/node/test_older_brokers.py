@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.controller.broker_info import BROKER_INFO_VERSION
 from fastquorum.controller.requests import DECIDED_FOR_OLDER
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.broker_info import BROKER_INFO_VERSION
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
 from fastquorum.wire.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse

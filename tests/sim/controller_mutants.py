@@ -4,15 +4,17 @@ that nothing else would show."""
 from collections.abc import Sequence
 from typing import Any
 
-from fastquorum.controller import brokers, fencing, isr, topics
+from fastquorum.controller.brokers import fencing
+from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.registrations import Brokers
-from fastquorum.controller.partition_change import PartitionChange
-from fastquorum.controller.state import ControllerState, Prepared
+from fastquorum.controller.partitions import isr, topics
+from fastquorum.controller.state.controller_state import ControllerState, Prepared
+from fastquorum.controller.state.heartbeats import Heartbeats
+from fastquorum.controller.state.partition_change import PartitionChange
 from fastquorum.errors import ImageFailed
 from fastquorum.node import controller_role
 from fastquorum.node.controller_role import ControllerRole

@@ -3,8 +3,8 @@ left out, and each of the rules that its terms rest on."""
 
 from typing import Any
 
-from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image.registrations import Brokers
+from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.lease import LeasePromise
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.lane_shell import LaneShell

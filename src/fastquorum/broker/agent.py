@@ -31,9 +31,9 @@ from fastquorum.broker.session_check import SessionCheck
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
 from fastquorum.broker.told import Told
-from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
+from fastquorum.controller.state.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.errors import ConfigError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random

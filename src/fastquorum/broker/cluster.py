@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
-from fastquorum.controller.partition_change import is_online
+from fastquorum.controller.state.partition_change import is_online
 from fastquorum.types import NO_NODE, NodeId
 
 

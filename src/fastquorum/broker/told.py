@@ -12,7 +12,7 @@ from immutables import Map
 
 from fastquorum.broker.control_gate import Request, Response
 from fastquorum.broker.partitions import HeldPartition
-from fastquorum.controller.control_requests import LEADER_DURING_DELETE
+from fastquorum.controller.brokers.control_requests import LEADER_DURING_DELETE
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.types import NO_NODE, ZERO_UUID, Epoch, NodeId
 from fastquorum.wire.error_codes import ErrorCode

@@ -1,16 +1,11 @@
 """What comes of a request: records to append, and the answer, which waits for their commit."""
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from fastquorum.controller.image.features import Level
-from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord
-
-TEXT_MAX: Final = 1_000
-"""Characters of what a client is told: what it sent may be quoted in it, and that may be as long as a string can be."""
 
 
 @dataclass(slots=True)
@@ -24,20 +19,6 @@ class Decision:
     log, what they say is true, and whoever asks again gets the rest."""
     kraft_version: int | None = None
     """To be raised to this one by the quorum, behind the records; None: it stays as it is."""
-
-
-class Refused(Exception):
-    """The request, or one part of it, is answered with this error, and changes nothing. Never leaves the controller."""
-
-    def __init__(self, code: ErrorCode, text: str) -> None:
-        super().__init__(text)
-        self.code: Final = code
-        self.text: Final = brief(text)
-
-
-def brief(text: str) -> str:
-    """As much of it as is told."""
-    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
 
 
 def record_version(record: Message, level: Level) -> int:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.features import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -18,7 +18,8 @@ from fastquorum.controller.image.features import (
     SUPPORTED,
 )
 from fastquorum.controller.image.registrations import Feature
-from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fastquorum.controller.placement import Random
+from fastquorum.controller.state.placement import Random
 from fastquorum.types import Uuid
 
 _RANDOM: Final = 1 << 64

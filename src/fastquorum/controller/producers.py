@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from fastquorum.controller.brokers import standing
-from fastquorum.controller.decisions import Decision, Refused
-from fastquorum.controller.state import ControllerState
+from fastquorum.controller.brokers.lifecycle import standing
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.producers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from fastquorum.wire.records.cluster import ProducerIdsRecord

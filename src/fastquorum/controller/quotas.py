@@ -12,9 +12,10 @@ from typing import Final
 
 from immutables import Map
 
-from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.quotas import Entity
-from fastquorum.controller.state import ControllerState
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

@@ -4,27 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from fastquorum.controller import (
-    brokers,
-    configs,
-    controlled_shutdowns,
-    directories,
-    disabled,
-    elections,
-    features,
-    isr,
-    isr_changes,
-    metadata_heartbeats,
-    more_partitions,
-    producers,
-    quotas,
-    reassignments,
-    scram,
-    topics,
-)
+from fastquorum.controller import config_changes as configs
+from fastquorum.controller import disabled, features, producers, quotas, scram
+from fastquorum.controller.brokers import controlled_shutdowns, directories, metadata_heartbeats
+from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.placement import Random
-from fastquorum.controller.state import ControllerState
+from fastquorum.controller.partitions import elections, isr, isr_changes, more_partitions, reassignments, topics
+from fastquorum.controller.state.controller_state import ControllerState
+from fastquorum.controller.state.placement import Random
 from fastquorum.types import Micros
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message

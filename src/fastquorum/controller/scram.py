@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from fastquorum.controller.decisions import Decision, Refused
-from fastquorum.controller.state import ControllerState
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fastquorum.config import SECOND, QuorumConfig
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.generate.calendar import HOUR, IDLE_US, MINUTE, Calendar
 from fastquorum.generate.damage import DAMAGES, Victim, turn_epoch_back
 from fastquorum.generate.drafts import DraftDisk

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import Partition
-from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.lead import Lead
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NodeId, Uuid

@@ -7,11 +7,11 @@ that takes part in agreeing. Time moves only by the caller's hand.
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from fastquorum.controller import brokers
+from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import record_version
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.requests import decide, done, heard
-from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.generate.writing import LogWriter
 from fastquorum.kernels import Kernels
 from fastquorum.node.controller_looks import Look, looks

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from fastquorum.config import SECOND
-from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import HOUR, MINUTE, Calendar
 from fastquorum.generate.herd import SHUTDOWN_BEATS, Herd
 from fastquorum.generate.lead import Lead

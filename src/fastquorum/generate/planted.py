@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.kinds import FINDERS, Kind
 from fastquorum.generate.lead import Lead
 from fastquorum.types import Epoch, NodeId, Offset

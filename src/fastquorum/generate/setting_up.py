@@ -10,7 +10,7 @@ from typing import Final
 
 from fastquorum.config import SECOND
 from fastquorum.controller.ids import random_id
-from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import MINUTE, Calendar
 from fastquorum.generate.herd import FEATURES, Herd
 from fastquorum.generate.lead import Lead

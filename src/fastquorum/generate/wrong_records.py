@@ -11,7 +11,7 @@ from typing import Final
 from fastquorum.config import SECOND
 from fastquorum.controller.decisions import record_version
 from fastquorum.controller.image.partition import LEADER_UNCHANGED, partition_record
-from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import MINUTE
 from fastquorum.generate.kinds import Kind
 from fastquorum.generate.life import SESSION_US, Life

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.ids import random_id
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.lease import LeasePromise

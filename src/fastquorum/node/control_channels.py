@@ -1,10 +1,10 @@
 """The active controller's channels to brokers of KIP-380, which are told by control requests what happened. Sans-IO;
 the replica's thread.
 
-Fed with committed images, from which `controller.control_requests` makes what is to be told, and driven by ticks. One
-request is under way to each broker, and is sent again, after a broken connection or a silence, until it is answered or
-until the process that it was meant for is known to be gone. All of it ends with the lead: the next controller tells
-everybody everything.
+Fed with committed images, from which `controller.brokers.control_requests` makes what is to be told, and driven by
+ticks. One request is under way to each broker, and is sent again, after a broken connection or a silence, until it is
+answered or until the process that it was meant for is known to be gone. All of it ends with the lead: the next
+controller tells everybody everything.
 
 A broker that was away under one epoch, or did not answer while much changed, is not told what happened meanwhile, only
 what there is now; and before that, what it is to stop because it holds it no more. Must not know what records mean.
@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from fastquorum.config import MS
-from fastquorum.controller.broker_info import broker_info_version
-from fastquorum.controller.control_queue import ControlQueue
-from fastquorum.controller.control_requests import (
+from fastquorum.controller.brokers.control_queue import ControlQueue
+from fastquorum.controller.brokers.control_requests import (
     ControlRequest,
     Sender,
     control_requests,
@@ -26,6 +25,7 @@ from fastquorum.controller.control_requests import (
     whole_requests,
 )
 from fastquorum.controller.image import Image
+from fastquorum.controller.state.broker_info import broker_info_version
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse

@@ -5,8 +5,8 @@ partitions that nobody leads. Source: Kafka `QuorumController`, its periodic tas
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastquorum.controller import elections
-from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.controller.partitions import elections
+from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.types import Micros
 from fastquorum.wire import Message
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import QuorumConfig
-from fastquorum.controller import brokers
-from fastquorum.controller.decisions import Refused, brief, record_version
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.decisions import record_version
 from fastquorum.controller.disabled import answered_anywhere
-from fastquorum.controller.placement import Random
+from fastquorum.controller.refusals import Refused, brief
 from fastquorum.controller.requests import LEASES, decide, done, heard
-from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
+from fastquorum.controller.state.placement import Random
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
 from fastquorum.lease import LeasePromise, check_session

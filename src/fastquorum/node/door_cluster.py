@@ -6,7 +6,7 @@ KIP-919 (endpoint types).
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fastquorum.controller.describe_configs import LEGAL_NAME
+from fastquorum.controller.configs.describing import LEGAL_NAME
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid

@@ -9,14 +9,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.controller.config_checks import anything
-from fastquorum.controller.config_definitions import ConfigType, Definition
-from fastquorum.controller.describe_configs import Asked, Described, Entry, chosen, described
-from fastquorum.controller.dynamic_configs import CLUSTER_CONFIGS
+from fastquorum.controller.configs.describing import Asked, Described, Entry, chosen, described
+from fastquorum.controller.configs.nodes import Source, Started
+from fastquorum.controller.definitions.checks import anything
+from fastquorum.controller.definitions.definition import ConfigType, Definition
+from fastquorum.controller.definitions.dynamic import CLUSTER_CONFIGS
+from fastquorum.controller.definitions.static import STATIC_CONFIGS
 from fastquorum.controller.image.configs import ResourceType
-from fastquorum.controller.node_configs import Source, Started
-from fastquorum.controller.state import ControllerSettings
-from fastquorum.controller.static_configs import STATIC_CONFIGS
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, setting_text
 from fastquorum.types import NodeId

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastquorum.config import MS, SECOND
 from fastquorum.controller.image.features import SUPPORTED
-from fastquorum.controller.placement import Random
+from fastquorum.controller.state.placement import Random
 from fastquorum.node.replay import Replay
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message

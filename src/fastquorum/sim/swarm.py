@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from fastquorum.config import MS, SECOND, QuorumConfig
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.types import Micros
 from fastquorum.wire.records.cluster import FeatureLevelRecord

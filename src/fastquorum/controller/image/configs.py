@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from fastquorum.controller.client_metrics import METRICS_CONFIGS
-from fastquorum.controller.group_configs import GROUP_CONFIGS
-from fastquorum.controller.topic_configs import TOPIC_CONFIGS
+from fastquorum.controller.definitions.client_metrics import METRICS_CONFIGS
+from fastquorum.controller.definitions.groups import GROUP_CONFIGS
+from fastquorum.controller.definitions.topics import TOPIC_CONFIGS
 from fastquorum.wire.records.cluster import ConfigRecord
 
 

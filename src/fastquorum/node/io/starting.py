@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from fastquorum.addresses import AddressError, check_reachable
-from fastquorum.controller.state import ControllerSettings
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.errors import ConfigError, DirectoryError
 from fastquorum.kernels import load
 from fastquorum.node.assembly import Member

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.controller.config_checks import is_whole, trimmed
+from fastquorum.controller.definitions.checks import is_whole, trimmed
 from fastquorum.controller.planning import NOBODY, Brokers, Layout
-from fastquorum.controller.state import MIN_INSYNC_REPLICAS
+from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS
 
 PARTITION_COLUMNS: Final = (
     "topic",

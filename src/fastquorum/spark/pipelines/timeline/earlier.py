@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.controller.image.configs import ResourceType
-from fastquorum.controller.state import MIN_INSYNC_REPLICAS
+from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS
 from fastquorum.spark.pipelines.carrying import UNSAID
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.min_isr import CONFIG_FIELDS

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.controller.config_checks import is_whole, trimmed
+from fastquorum.controller.definitions.checks import is_whole, trimmed
 from fastquorum.controller.image.configs import ResourceType
-from fastquorum.controller.state import MIN_INSYNC_REPLICAS
+from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS
 from fastquorum.spark.pipelines.carrying import UNSET, Ints, Settings
 from fastquorum.spark.pipelines.timeline.history import History
 

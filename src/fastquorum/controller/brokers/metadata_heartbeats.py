@@ -1,0 +1,119 @@
+"""MetadataHeartbeat: KIP-343's heartbeat, decided as a BrokerHeartbeat is, and written in the same records.
+
+| KIP-343 | here |
+|---|---|
+| incarnation id | the broker epoch; a later one that a heartbeat names is believed, in memory |
+| Initial | not registered |
+| Inactive | fenced |
+| Active | unfenced |
+| Stopping | unfenced, in controlled shutdown |
+
+Such a heartbeat does not say how far its broker has read the metadata: it is sent what it is to know, and so counts as
+having read everything. No record takes a controlled shutdown back: whoever is stopping and wants to be active stays
+stopping until it is another incarnation. Source: KIP-343.
+"""
+
+from typing import Final
+
+from fastquorum.controller.brokers import fencing
+from fastquorum.controller.brokers import lifecycle as brokers
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.image.registrations import Broker, broker_record
+from fastquorum.controller.refusals import Refused
+from fastquorum.controller.state.broker_info import is_legacy
+from fastquorum.controller.state.controller_state import ControllerState
+from fastquorum.controller.state.heartbeats import BrokerState as Becomes
+from fastquorum.types import Micros, NodeId
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.messages.controller_heartbeat import (
+    BrokerState,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
+
+TARGETS: Final = (BrokerState.INACTIVE, BrokerState.ACTIVE, BrokerState.STOPPING)
+"""What a broker can wish to be."""
+_STATES: Final = {
+    Becomes.FENCED: BrokerState.INACTIVE,
+    Becomes.UNFENCED: BrokerState.ACTIVE,
+    Becomes.CONTROLLED_SHUTDOWN: BrokerState.STOPPING,
+    Becomes.SHUTDOWN_NOW: BrokerState.INACTIVE,
+}
+
+
+def registered(state: ControllerState, broker_id: NodeId, incarnation_id: int) -> Broker:
+    """The registration of a broker of this dialect; the incarnation may be a later one.
+
+    Raises:
+        Refused: STALE_BROKER_EPOCH, in place of the KIP's INVALID_INCARNATION_ID, which Kafka never gave a number;
+            INVALID_REQUEST for an id that is none, or a broker that has registered as one that does not beat.
+    """
+    if broker_id < 0:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{broker_id} is no broker's id")
+    broker = state.image.brokers.get(broker_id)
+    if broker is None:
+        raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
+    latest = state.heartbeats.incarnation_id(broker_id)
+    if incarnation_id < latest:
+        text = f"the incarnation of broker {broker_id} is {latest}, not {incarnation_id}"
+        raise Refused(ErrorCode.STALE_BROKER_EPOCH, text)
+    if is_legacy(broker):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} has registered as one that does not beat")
+    return broker
+
+
+def metadata_heartbeat(state: ControllerState, request: MetadataHeartbeatRequest, now_us: Micros) -> Decision:
+    """MetadataHeartbeat: the broker says what it wishes to be, and hears what it is to be.
+
+    A later incarnation than the known one is heard first as such: what its predecessor held is out of sync, and it is
+    inactive until it beats again. Once the records are in the log the caller calls `metadata_heartbeat_done`.
+
+    Raises:
+        Refused: STALE_BROKER_EPOCH, INVALID_REQUEST.
+    """
+    broker = registered(state, request.broker_id, request.incarnation_id)
+    if request.target_state not in TARGETS:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{request.target_state} is no state to wish for")
+    heartbeats = state.heartbeats
+    heartbeats.touch(broker.id, broker.epoch, now_us)
+    if request.incarnation_id > heartbeats.incarnation_id(broker.id):
+        return Decision(_answer(Becomes.FENCED), _bounce(state, broker), is_atomic=False)
+    present, wanted = heartbeats.state(broker.id), _wanted(state, broker, request.target_state)
+    records = brokers.become(state, broker, wanted) if wanted is not present else []
+    return Decision(_answer(wanted), records, is_atomic=False)
+
+
+def metadata_heartbeat_done(state: ControllerState, request: MetadataHeartbeatRequest) -> None:
+    """The heartbeat's records, if there were any, are in the log and in the image."""
+    heartbeats = state.heartbeats
+    if request.incarnation_id > heartbeats.incarnation_id(request.broker_id):
+        heartbeats.believe(request.broker_id, request.incarnation_id)
+    heartbeats.heard(request.broker_id, state.next_offset - 1)
+    brokers.goes_on(state, request.broker_id)
+
+
+def _wanted(state: ControllerState, broker: Broker, target: int) -> Becomes:
+    """Whoever wants to stop is stopping first, even if it leads nothing; it may go when it asks again."""
+    heartbeats = state.heartbeats
+    if target == BrokerState.STOPPING and heartbeats.state(broker.id) is Becomes.UNFENCED:
+        return Becomes.CONTROLLED_SHUTDOWN
+    said = BrokerHeartbeatRequest(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        current_metadata_offset=state.next_offset - 1,
+        want_fence=target == BrokerState.INACTIVE,
+        want_shut_down=target == BrokerState.STOPPING,
+    )
+    return heartbeats.next_state(said, state.index.leads)
+
+
+def _bounce(state: ControllerState, broker: Broker) -> list[Message]:
+    """It failed, and is there again: its registration begins anew, under the same epoch."""
+    anew = broker._replace(fenced=True, in_controlled_shutdown=False)
+    return [*fencing.clean_up(state, broker.id, is_clean=False), broker_record(anew, state.level)]
+
+
+def _answer(becomes: Becomes) -> MetadataHeartbeatResponse:
+    return MetadataHeartbeatResponse(current_state=_STATES[becomes])

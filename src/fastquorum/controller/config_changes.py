@@ -1,0 +1,292 @@
+"""Configurations of topics, brokers, groups and client metrics are changed.
+
+Source: KIP-133, KIP-226, KIP-339, KIP-412, KIP-714, KIP-966, KIP-1066; Kafka `ConfigurationControlManager`,
+`ControllerConfigurationValidator`, whose words clients are told.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from fastquorum.controller.configs.loggers import check_levels
+from fastquorum.controller.configs.remote_storage import remote_storage_fault
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.definitions.checks import TOO_LONG, VALUE_MAX
+from fastquorum.controller.definitions.client_metrics import client_metrics_fault
+from fastquorum.controller.definitions.groups import group_config_fault
+from fastquorum.controller.definitions.topics import config_fault, configs_conflict
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.refusals import TopicFault
+from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS, ControllerState
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from fastquorum.wire.records.cluster import ConfigRecord
+from fastquorum.wire.records.topics import ClearElrRecord
+
+PATTERN_CHARS_MAX: Final = 1024
+"""Characters of all patterns that one request sets: to compile them takes up to 3 ms a character."""
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
+    {
+        (ResourceType.TOPIC, "cleanup.policy"): "delete",
+        (ResourceType.TOPIC, "follower.replication.throttled.replicas"): "",
+        (ResourceType.TOPIC, "leader.replication.throttled.replicas"): "",
+        (ResourceType.BROKER, "log.cleanup.policy"): "delete",
+        (ResourceType.BROKER, "metric.reporters"): "org.apache.kafka.common.metrics.JmxReporter",
+        (ResourceType.BROKER, "sasl.enabled.mechanisms"): "GSSAPI",
+        (ResourceType.BROKER, "sasl.kerberos.principal.to.local.rules"): "DEFAULT",
+        (ResourceType.BROKER, "ssl.cipher.suites"): "",
+        (ResourceType.BROKER, "ssl.enabled.protocols"): "TLSv1.2,TLSv1.3",
+        (ResourceType.BROKER, CORDONED_LOG_DIRS): "",
+    }
+)
+"""What can be appended to and subtracted from, by whose it is and its name: with the default, separated by commas."""
+
+_TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
+_BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
+
+
+class Operation(IntEnum):
+    """What is done to one value (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def incremental_alter_configs(
+    state: ControllerState, request: IncrementalAlterConfigsRequest, *, is_forwarded: bool = False
+) -> Decision:
+    """IncrementalAlterConfigs: each resource is answered for itself. What is forwarded was checked by a broker."""
+    answer = IncrementalAlterConfigsResponse()
+    told = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    change = _Change(_operated, is_forwarded)
+    records = _altered(state, request.resources, change, answer.responses, told)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def alter_configs(state: ControllerState, request: AlterConfigsRequest, *, is_forwarded: bool = False) -> Decision:
+    """AlterConfigs: what is not named is no longer set. Each resource is answered for itself. What is forwarded was
+    checked by a broker."""
+    answer = AlterConfigsResponse()
+    told = AlterConfigsResponse.AlterConfigsResourceResponse
+    change = _Change(_replaced, is_forwarded)
+    records = _altered(state, request.resources, change, answer.responses, told)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+class _Change(NamedTuple):
+    """How a request changes configurations."""
+
+    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]]
+    is_forwarded: bool
+
+
+def _altered(
+    state: ControllerState,
+    asked: Iterable[Any],
+    change: _Change,
+    responses: list[Any],
+    told: Callable[..., Any],
+) -> list[Message]:
+    """The records, and a response for each resource; one for all that is asked of a resource that is named twice."""
+    asked = list(asked)
+    times = Counter(_resource(each) for each in asked if not _may_repeat(each, change))
+    is_told = set[Resource]()
+    has_much = _pattern_chars(asked) > PATTERN_CHARS_MAX
+    records: list[Message] = []
+    for each in asked:
+        resource = _resource(each)
+        if times[resource] > 1 and resource in is_told:
+            continue
+        is_told.add(resource)
+        response = told(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        responses.append(response)
+        try:
+            if times[resource] > 1:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            if has_much and resource.type == ResourceType.CLIENT_METRICS:
+                text = f"One request sets patterns (match) of {PATTERN_CHARS_MAX} characters at most."
+                raise TopicFault(ErrorCode.INVALID_REQUEST, text)
+            records += _of_one(state, resource, each, change)
+        except TopicFault as fault:
+            response.error_code, response.error_message = fault.code, str(fault)
+    return [*records, *_cleared(state, records)]
+
+
+def _resource(asked: Any) -> Resource:
+    return Resource(asked.resource_type, asked.resource_name)
+
+
+def _may_repeat(asked: Any, change: _Change) -> bool:
+    """Is each of several answered for itself: levels of loggers, which are in no record, and what there is none of?"""
+    if asked.resource_type == ResourceType.BROKER_LOGGER:
+        return change.wanted is _operated
+    return asked.resource_type not in _TYPES
+
+
+def _pattern_chars(asked: Iterable[Any]) -> int:
+    metrics = (each for each in asked if each.resource_type == ResourceType.CLIENT_METRICS)
+    return sum(len(config.value or "") for each in metrics for config in each.configs if config.name == "match")
+
+
+def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Change) -> list[Message]:
+    if resource.type == ResourceType.BROKER_LOGGER and change.wanted is _operated:
+        check_levels(state.node_id, resource.name, asked.configs)
+        return []
+    _check_resource(state, resource)
+    present: Mapping[str, str] = state.image.configs.get(resource, {})
+    records: list[Message] = []
+    wanted = change.wanted(resource, asked, present)
+    for name, value in wanted.items():
+        # A broker looks at its files again when its configuration is set anew, be it to the same.
+        if value != present.get(name) or resource.type == ResourceType.BROKER:
+            _check_value(state, resource, name, value)
+            if name == CORDONED_LOG_DIRS and resource.type == ResourceType.BROKER and not change.is_forwarded:
+                _check_cordoned(present.get(name, ""), value or "")
+            record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+            records.append(record)
+    if resource.type == ResourceType.TOPIC:
+        _check_together(state, {**present, **wanted}, present)
+    return records
+
+
+# --- what is wanted ---------------------------------------------------------------------------------------------------
+
+
+def _operated(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    """By name; None: no longer set. Of several on one name the last one counts, as on Kafka's controllers."""
+    wanted: dict[str, str | None] = {}
+    for each in {each.name: each for each in asked.configs}.values():
+        match each.config_operation:
+            case Operation.SET:
+                wanted[each.name] = _given(each)
+            case Operation.DELETE:
+                wanted[each.name] = None
+            case Operation.APPEND | Operation.SUBTRACT as operation:
+                default = LISTS.get((resource.type, each.name))
+                if default is None:
+                    text = f"Can't {Operation(operation).name} to key {each.name} because its type is not LIST."
+                    raise TopicFault(ErrorCode.INVALID_CONFIG, text)
+                parts = [part for part in present.get(each.name, default).split(",") if part]
+                wanted[each.name] = ",".join(_combined(parts, Operation(operation), _given(each).split(",")))
+            case unknown:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unknown operation {unknown} on {each.name}.")
+    return wanted
+
+
+def _combined(parts: list[str], operation: Operation, given: list[str]) -> list[str]:
+    if operation is Operation.APPEND:
+        return list(dict.fromkeys((*parts, *given)))
+    gone = frozenset(given)  # there may be as many as a request has room for
+    return [part for part in parts if part not in gone]
+
+
+def _given(asked: Any) -> str:
+    if asked.value is None:
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {asked.name}")
+    return str(asked.value)
+
+
+def _replaced(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    wanted: dict[str, str | None] = {each.name: _given(each) for each in asked.configs}
+    return wanted | {name: None for name in sorted(present) if name not in wanted}
+
+
+# --- what may be ------------------------------------------------------------------------------------------------------
+
+
+def _check_resource(state: ControllerState, resource: Resource) -> None:
+    match resource.type:
+        case ResourceType.TOPIC:
+            if state.image.topics.named(resource.name) is None:
+                text = f"The topic '{resource.name}' does not exist."
+                raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        case ResourceType.BROKER:
+            if resource.name and _BROKER_ID.fullmatch(resource.name) is None:
+                text = "Unable to parse broker name as a base 10 number."
+                raise TopicFault(ErrorCode.INVALID_REQUEST, text)
+            if resource.name and not _is_registered(state, int(resource.name)):
+                text = f"No node with id {resource.name} found."
+                raise TopicFault(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        case ResourceType.GROUP:
+            if not resource.name:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        case ResourceType.CLIENT_METRICS:
+            if not resource.name:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        case ResourceType.BROKER_LOGGER:
+            raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
+        case _:
+            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
+
+
+def _is_registered(state: ControllerState, node_id: int) -> bool:
+    return node_id in state.image.brokers or node_id in state.image.controllers
+
+
+def _check_value(state: ControllerState, resource: Resource, name: str, value: str | None) -> None:
+    code = ErrorCode.INVALID_CONFIG
+    if resource.type == ResourceType.BROKER:
+        if name == MIN_INSYNC_REPLICAS and state.image.features.is_elr_enabled:
+            if resource.name:
+                raise TopicFault(code, f"Broker-level {name} cannot be altered while ELR is enabled.")
+            if value is None:
+                raise TopicFault(code, f"Cluster-level {name} cannot be removed while ELR is enabled.")
+        if name == CORDONED_LOG_DIRS and not state.level.has_cordoned_directories:
+            raise TopicFault(code, f"The {name} configuration value cannot be set at this metadata.version")
+    if value is None:
+        return
+    if len(value) > VALUE_MAX:
+        raise TopicFault(code, TOO_LONG)
+    code, fault = _fault(resource.type, name, value)
+    if fault:
+        raise TopicFault(code, fault)
+
+
+def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
+    """With what, and why, such a resource cannot have this; nothing of it if it can, or if brokers know best."""
+    match resource_type:
+        case ResourceType.TOPIC:
+            return ErrorCode.INVALID_CONFIG, config_fault(name, value)
+        case ResourceType.GROUP:
+            return ErrorCode.INVALID_CONFIG, group_config_fault(name, value)
+        case ResourceType.CLIENT_METRICS:
+            return client_metrics_fault(name, value)
+    return ErrorCode.NONE, ""
+
+
+def _check_together(state: ControllerState, wanted: Mapping[str, str | None], present: Mapping[str, str]) -> None:
+    values = {name: value for name, value in wanted.items() if value is not None}
+    is_there = state.settings.remote_storage
+    if conflict := configs_conflict(values) or remote_storage_fault(values, present, is_there=is_there):
+        raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
+
+
+def _check_cordoned(present: str, wanted: str) -> None:
+    """Which directories a broker has is known to the broker alone: without it they can only be freed."""
+    cordoned = {each.strip() for each in present.split(",")} if present.strip() else set()
+    if wanted.strip() and not {each.strip() for each in wanted.split(",")} <= cordoned:
+        text = f"Only the broker itself can tell whether {CORDONED_LOG_DIRS} may have more: ask it."
+        raise TopicFault(ErrorCode.INVALID_CONFIG, text)
+
+
+def _cleared(state: ControllerState, records: Iterable[Message]) -> list[Message]:
+    """Who is eligible was so by another least ISR (KIP-966)."""
+    if not state.image.features.is_elr_enabled:
+        return []
+    changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_INSYNC_REPLICAS]
+    return [
+        ClearElrRecord(topic_name=each.resource_name if each.resource_type == ResourceType.TOPIC else "")
+        for each in changed
+    ]

@@ -1,0 +1,193 @@
+"""DescribeConfigs, as of an image, at one node. Every controller answers for itself, the active one or not.
+
+Source: KIP-133, KIP-226, KIP-524, KIP-569; Kafka `ConfigHelper`. Kafka's descriptions of its configurations are not
+told: only what is said here of our own.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from fastquorum.controller.configs.loggers import INTEGER
+from fastquorum.controller.configs.nodes import DYNAMIC_CONFIGS, NodeConfigs, Source, Started, Synonym, is_secret
+from fastquorum.controller.definitions.client_metrics import METRICS_CONFIGS
+from fastquorum.controller.definitions.definition import ConfigType, Definition
+from fastquorum.controller.definitions.groups import GROUP_CONFIGS
+from fastquorum.controller.definitions.topics import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.image.image import Image
+from fastquorum.controller.refusals import TopicFault
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+Asked = DescribeConfigsRequest.DescribeConfigsResource
+Described = DescribeConfigsResponse.DescribeConfigsResult
+Entry = Described.DescribeConfigsResourceResult
+
+_TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
+LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""Of a topic."""
+
+
+def described(image: Image, started: Started, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """The answer. If one resource is of no type that there is, nothing is told. A resource that is asked about twice is
+    an error: thousands of answers would keep the quorum waiting."""
+    if any(each.resource_type not in _TYPES for each in request.resources):
+        code, text = ErrorCode.INVALID_REQUEST, "There is a resource of a type that there is not."
+        return DescribeConfigsResponse(results=[_refused(each, code, text) for each in request.resources])
+    describing = _Describing(image, started, request)
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    results = []
+    for each in request.resources:
+        try:
+            if times[each.resource_type, each.resource_name] > 1:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "It is asked about more than once.")
+            result = Described(resource_type=each.resource_type, resource_name=each.resource_name)
+            result.configs = chosen(each, describing.entries(each))
+        except TopicFault as fault:
+            result = _refused(each, fault.code, str(fault))
+        results.append(result)
+    return DescribeConfigsResponse(results=results)
+
+
+def chosen(asked: Asked, entries: Iterable[Entry]) -> list[Entry]:
+    """Those that are asked for; without any name, all."""
+    wanted = frozenset(asked.configuration_keys or ())
+    return [each for each in entries if not wanted or each.name in wanted]
+
+
+def _refused(asked: Asked, code: ErrorCode, text: str) -> Described:
+    return Described(
+        error_code=code, error_message=text, resource_type=asked.resource_type, resource_name=asked.resource_name
+    )
+
+
+class _Describing:
+    """One request."""
+
+    def __init__(self, image: Image, started: Started, request: DescribeConfigsRequest) -> None:
+        self._image = image
+        self._node = NodeConfigs(started, image.configs)
+        self._has_synonyms = request.include_synonyms
+        self._has_documentation = request.include_documentation
+        self._inherited: dict[Source, dict[str, Entry]] = {}
+        """What topics, or groups, have that nothing was set for: the same for all."""
+
+    def entries(self, asked: Asked) -> list[Entry]:
+        """By name."""
+        name = asked.resource_name
+        match asked.resource_type:
+            case ResourceType.TOPIC:
+                return self._of_topic(name)
+            case ResourceType.BROKER:
+                return self._of_node(name)
+            case ResourceType.BROKER_LOGGER:
+                if not name:
+                    raise TopicFault(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+                self._check_own(name)
+                return []  # there are no loggers whose levels could be set
+            case ResourceType.CLIENT_METRICS:
+                if not name:
+                    raise TopicFault(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+                return self._of_subscription(name)
+        if not name:
+            raise TopicFault(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return self._of_all_and_own(GROUP_CONFIGS, self._set(ResourceType.GROUP, name), Source.GROUP)
+
+    def _set(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+        return self._image.configs.get(Resource(kind, name), {})
+
+    # --- topics and groups --------------------------------------------------------------------------------------------
+
+    def _of_topic(self, name: str) -> list[Entry]:
+        if LEGAL_NAME.fullmatch(name) is None:
+            raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"There is no topic of the name {name[:249]!r}.")
+        if self._image.topics.named(name) is None:
+            raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return self._of_all_and_own(TOPIC_CONFIGS, self._set(ResourceType.TOPIC, name), Source.TOPIC)
+
+    def _of_all_and_own(
+        self, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source
+    ) -> list[Entry]:
+        inherited = self._inherited.get(own)
+        if inherited is None:
+            names = definitions.keys() - INTERNAL_TOPIC_CONFIGS
+            inherited = self._inherited[own] = {each: self._entry(each, definitions, {}, own) for each in names}
+        changed = {each: self._entry(each, definitions, values, own) for each in values}
+        return [entry for _, entry in sorted({**inherited, **changed}.items())]
+
+    def _entry(self, name: str, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source) -> Entry:
+        """What is set for it holds, else what holds for this node, else what is always so."""
+        known = definitions.get(name, Definition(ConfigType.UNKNOWN))
+        is_hidden = is_secret(known.type)
+        synonyms = self._node.synonyms(known.synonyms[0]) if known.synonyms else self._fixed(name, known, own)
+        value = self._node.of_topics(known)
+        if name in values:
+            value = known.told(values[name])
+            synonyms = [Synonym(name, value, own), *synonyms]
+        return self._told(name, value, known.type, synonyms, is_hidden=is_hidden)
+
+    def _fixed(self, name: str, known: Definition, own: Source) -> list[Synonym]:
+        """Of a default that is no node's: only groups are told it as a synonym."""
+        return (
+            [Synonym(name, known.default, Source.DEFAULT)] if own is Source.GROUP and known.default is not None else []
+        )
+
+    # --- nodes and subscriptions --------------------------------------------------------------------------------------
+
+    def _of_node(self, name: str) -> list[Entry]:
+        """Without a name: what is set for all nodes."""
+        if not name:
+            return [self._of_all(each, value) for each, value in sorted(self._node.set_for_all.items())]
+        self._check_own(name)
+        return [self._node_entry(each, self._node.value(each), self._node.synonyms(each)) for each in self._node.names]
+
+    def _check_own(self, name: str) -> None:
+        own = self._node.started.node_id
+        if INTEGER.fullmatch(name) is None:
+            raise TopicFault(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name[:100]}")
+        if int(name) != own:
+            raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected broker id: this is node {own}, ask {name} itself")
+
+    def _of_all(self, name: str, value: str) -> Entry:
+        said = [each for each in self._node.synonyms(name) if each.source is Source.DYNAMIC_DEFAULT_BROKER]
+        return self._node_entry(name, value, said)
+
+    def _node_entry(self, name: str, value: str | None, synonyms: Sequence[Synonym]) -> Entry:
+        kind = self._node.type(name)
+        entry = self._told(name, value, kind, synonyms, is_hidden=is_secret(kind))
+        entry.read_only = name not in DYNAMIC_CONFIGS
+        if self._has_documentation:
+            entry.documentation = self._node.started.documentation.get(name)
+        return entry
+
+    def _of_subscription(self, name: str) -> list[Entry]:
+        values = self._set(ResourceType.CLIENT_METRICS, name)
+        entries = []
+        for each in sorted({*METRICS_CONFIGS, *values}):
+            known = METRICS_CONFIGS.get(each, Definition(ConfigType.UNKNOWN))
+            value = known.told(values[each]) if each in values else known.default
+            said = [Synonym(each, value or "", Source.CLIENT_METRICS)] if each in values else []
+            entries.append(self._told(each, value, known.type, said, is_hidden=False))
+        return entries
+
+    def _told(
+        self, name: str, value: str | None, kind: ConfigType, synonyms: Sequence[Synonym], *, is_hidden: bool
+    ) -> Entry:
+        return Entry(
+            name=name,
+            value=None if is_hidden else value,
+            config_source=synonyms[0].source if synonyms else Source.DEFAULT,
+            is_sensitive=is_hidden,
+            synonyms=[
+                Entry.DescribeConfigsSynonym(
+                    name=each.name, value=None if is_hidden else each.value, source=each.source
+                )
+                for each in synonyms
+            ]
+            if self._has_synonyms
+            else [],
+            config_type=kind,
+            documentation=None,
+        )

@@ -1,0 +1,70 @@
+"""Which configurations a topic has that is made now, as CreateTopics tells them.
+
+What it was given, else what was set for the controller's own node, else for all nodes, else what that was started with,
+else Kafka's default; values as they were written. Source: KIP-525; Kafka `KafkaConfigSchema`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from immutables import Map
+
+from fastquorum.controller.configs.nodes import NodeConfigs, Source, Started, milliseconds_in
+from fastquorum.controller.definitions.checks import INT_MAX, is_whole, trimmed
+from fastquorum.controller.definitions.topics import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
+from fastquorum.kernels.messages import Alike
+from fastquorum.types import NO_NODE
+from fastquorum.wire.messages.topics import CreateTopicsResponse
+
+Entry = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
+
+_KAFKA: Final = NodeConfigs(Started(NO_NODE, {}, {}, {}), Map())
+"""A node that nothing was set for."""
+TOPIC_DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {name: _KAFKA.of_topics(known) for name, known in TOPIC_CONFIGS.items()}
+)
+"""What a topic has where nothing was said anywhere."""
+
+
+class EffectiveConfigs:
+    """Of new topics, as long as nothing else is set for the node and for all nodes."""
+
+    def __init__(self, own: Mapping[str, str], everybodys: Mapping[str, str], static: Mapping[str, str]) -> None:
+        """What was set for the node, for all nodes, and what the node was started with, by the names that nodes have
+        for it."""
+        self.own: Final = own
+        self.everybodys: Final = everybodys
+        layers = (
+            (Source.DYNAMIC_BROKER, own),
+            (Source.DYNAMIC_DEFAULT_BROKER, everybodys),
+            (Source.STATIC_BROKER, static),
+        )
+        told = sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
+        self._inherited: Final = Alike(_inherited(name, layers) for name in told)
+
+    def of(self, given: Mapping[str, str]) -> list[Entry]:
+        """Of a topic that was given these, by name. What topics have in common is the same in all answers: nobody may
+        change it."""
+        if not given:
+            return self._inherited
+        own = [Entry(name=name, value=value, config_source=Source.TOPIC) for name, value in given.items()]
+        others = (each for each in self._inherited if each.name not in given)
+        return sorted((*others, *own), key=lambda each: each.name)
+
+
+def _inherited(name: str, layers: tuple[tuple[Source, Mapping[str, str]], ...]) -> Entry:
+    for source, layer in layers:
+        for synonym in TOPIC_CONFIGS[name].synonyms:
+            if synonym in layer:
+                return Entry(name=name, value=_converted(synonym, layer[synonym]), config_source=source)
+    return Entry(name=name, value=TOPIC_DEFAULTS[name], config_source=Source.DEFAULT)
+
+
+def _converted(synonym: str, text: str) -> str:
+    """As a topic has it; what is no number of hours, or of minutes, counts as none."""
+    unit_ms = milliseconds_in(synonym)
+    if unit_ms == 1:
+        return text
+    count = int(trimmed(text)) if is_whole(text) else 0
+    return str(count * unit_ms if -INT_MAX - 1 <= count <= INT_MAX else 0)

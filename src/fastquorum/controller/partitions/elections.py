@@ -1,0 +1,161 @@
+"""Elections: those that somebody asks for, and those that the controller looks for from time to time.
+
+Preferred: the first replica leads again, if it is in sync. Unclean: anybody alive leads what nobody leads, though what
+was committed may be lost. Source: KIP-460, KIP-966; Kafka `ReplicationControlManager.electLeaders`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.image.partition import Partition
+from fastquorum.controller.image.topics import Topic
+from fastquorum.controller.refusals import Refused, brief
+from fastquorum.controller.state.controller_state import ControllerState
+from fastquorum.controller.state.index import PartitionKey
+from fastquorum.controller.state.partition_change import Election
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
+
+PIECE_PARTITIONS: Final = 500
+"""That are looked at in one piece: some milliseconds, if none of them can be helped."""
+_Results = ElectLeadersResponse.ReplicaElectionResult
+_Result = _Results.PartitionResult
+_ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+_TEXTS: Final = {
+    ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
+}
+
+
+# --- asked for --------------------------------------------------------------------------------------------------------
+
+
+def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decision:
+    """ElectLeaders: each partition is answered for itself; of all (null), those that lack no election are left out,
+    but not their topics.
+
+    Raises:
+        Refused: INVALID_REQUEST for another kind of election.
+    """
+    election = _ELECTIONS.get(request.election_type)
+    if election is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    elected = dict[PartitionKey, Message]()
+    answer = ElectLeadersResponse()
+    if request.topic_partitions is None:
+        for topic in state.image.topics.sorted():
+            told = [
+                _elect(state, topic, number, partition, election, elected)
+                for number, partition in topic.partitions.items()
+            ]
+            needed = [each for each in told if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            answer.replica_election_results.append(_Results(topic=topic.name, partition_result=needed))
+    else:
+        for asked in request.topic_partitions:
+            results = _Results(topic=asked.topic)
+            answer.replica_election_results.append(results)
+            for number in asked.partitions:
+                results.partition_result.append(_elect_named(state, asked.topic, number, election, elected))
+    return Decision(answer, list(elected.values()))
+
+
+def _elect_named(
+    state: ControllerState, name: str, number: int, election: Election, elected: dict[PartitionKey, Message]
+) -> _Result:
+    topic = state.image.topics.named(name)
+    partition = None if topic is None else topic.partitions.get(number)
+    if topic is None or partition is None:
+        missing = f"topic as {name}" if topic is None else f"partition as {name}-{number}"
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _Result(partition_id=number, error_code=code, error_message=brief(f"No such {missing}"))
+    return _elect(state, topic, number, partition, election, elected)
+
+
+def _elect(
+    state: ControllerState,
+    topic: Topic,
+    number: int,
+    partition: Partition,
+    election: Election,
+    elected: dict[PartitionKey, Message],
+) -> _Result:
+    key = PartitionKey(topic.id, number)
+    record = None
+    if key in elected or not _lacks(partition, election):
+        code = ErrorCode.ELECTION_NOT_NEEDED
+    else:
+        record = state.change(key, election=election).record()
+        nobody = {
+            Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        }[election]
+        code = nobody if record is None else ErrorCode.NONE
+    if record is not None:
+        elected[key] = record
+    return _Result(partition_id=number, error_code=code, error_message=_TEXTS.get(code))
+
+
+def _lacks(partition: Partition, election: Election) -> bool:
+    if election is Election.PREFERRED:
+        return partition.leader != partition.preferred_leader
+    return not partition.has_leader
+
+
+# --- looked for -------------------------------------------------------------------------------------------------------
+
+
+class Walk:
+    """Through all partitions that may need an election, a piece at a time: there may be a million, and nothing to be
+    done about them."""
+
+    def __init__(
+        self, partitions: Iterator[PartitionKey], find: Callable[[ControllerState, PartitionKey], Message | None]
+    ) -> None:
+        """`find`: the election of one that needs it now, and can have it."""
+        self._partitions = partitions
+        self._find = find
+        self.is_over = False
+
+    def elections(self, state: ControllerState) -> list[Message]:
+        """Of the next PIECE_PARTITIONS; at most `leader_imbalance_per_run_max`."""
+        records: list[Message] = []
+        for _ in range(PIECE_PARTITIONS):
+            key = next(self._partitions, None)
+            if key is None:
+                self.is_over = True
+                break
+            record = self._find(state, key)
+            if record is not None:
+                records.append(record)
+                if len(records) >= state.settings.leader_imbalance_per_run_max:
+                    break
+        return records
+
+
+def balance(state: ControllerState) -> Walk:
+    """Preferred leaders where they are good and do not lead."""
+    return Walk(state.index.imbalanced(), _preferred)
+
+
+def elect_missing(state: ControllerState) -> Walk:
+    """A leader for what nobody leads; from outside the ISR only in topics that allow it.
+
+    Who could lead was elected when it came, unless not all of that could be written then.
+    """
+    return Walk(state.index.leaderless(), _any)
+
+
+def _preferred(state: ControllerState, key: PartitionKey) -> Message | None:
+    partition = state.image.topics.partition(*key)
+    assert partition is not None
+    first = partition.preferred_leader
+    if first not in (partition.isr or partition.elr) or not state.is_active(first):
+        return None
+    return state.change(key, election=Election.PREFERRED).record()
+
+
+def _any(state: ControllerState, key: PartitionKey) -> Message | None:
+    return state.change(key).record()

@@ -1,0 +1,1 @@
+"""What the active controller knows: its image with all that it has appended, who is alive, and what follows."""

@@ -1,0 +1,69 @@
+"""Which brokers can have replicas and lead them, and where new ones go, as the registrations of one image have it:
+worked out once, for every request until a registration changes.
+"""
+
+from typing import Final
+
+from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Partition
+from fastquorum.controller.image.registrations import Broker, Brokers
+from fastquorum.controller.state.placement import Candidates, Usable
+from fastquorum.types import NodeId, Uuid
+
+NEW_MAX: Final = 10_000
+"""New partitions that are kept: more than three replicas on twenty brokers can make."""
+
+
+class Homes:
+    """Of these registrations."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.brokers: Final = brokers
+        self.candidates: Final = Candidates(
+            [
+                Usable(broker_id, broker.rack, broker.fenced)
+                for broker_id, broker in brokers.items()
+                if (broker.fenced or not broker.in_controlled_shutdown) and broker.has_uncordoned_directories
+            ]
+        )
+        """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
+        self._new: dict[tuple[NodeId, ...], Partition] = {}
+        """New partitions, by their replicas: those that were asked for last."""
+        self._active: dict[NodeId, bool] = {}
+        self._online: dict[NodeId, tuple[Uuid, ...]] = {}
+
+    def new_partition(self, replicas: tuple[NodeId, ...]) -> Partition:
+        """In sync are those of its replicas that are active; the first of them leads."""
+        found = self._new.get(replicas)
+        if found is None:
+            isr = tuple(filter(self.is_active, replicas))
+            directories = tuple([default_directory(self.brokers.get(each)) for each in replicas])
+            found = Partition(replicas, directories, replicas if isr == replicas else isr, isr[0], 0, 0)
+            if len(self._new) == NEW_MAX:
+                self._new.clear()
+            self._new[replicas] = found
+        return found
+
+    def is_active(self, broker_id: NodeId) -> bool:
+        """Registered, unfenced, not shutting down."""
+        found = self._active.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._active[broker_id] = broker is not None and broker.is_active
+        return found
+
+    def online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
+        """Of a broker, as it has said; none: it has said nothing, or there is no such broker."""
+        found = self._online.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._online[broker_id] = broker.directories if broker is not None else ()
+        return found
+
+
+def default_directory(broker: Broker | None) -> Uuid:
+    """Where a broker puts a replica on its own: its only directory; else it will say so."""
+    if broker is None:
+        return DIRECTORY_UNASSIGNED
+    if not broker.directories:
+        return DIRECTORY_MIGRATING
+    return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
