@@ -1,13 +1,18 @@
 """Snapshots of a replica's own: when they are taken, what is removed then, and what a failure costs. KIP-630; K42
 (KAFKA-14238), K43 (KAFKA-14203), K46 (KAFKA-14300)."""
 
+import errno
 from typing import Any
+
+import pytest
 
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.controller.image.image import Image
 from fastquorum.errors import ImageFailed, StorageFailed
+from fastquorum.kernels import SegmentFile
 from fastquorum.node.snapshot_keeper import AGAIN_US, CLEAN_US
-from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
+from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join, parse_checkpoint, parse_segment
+from fastquorum.storage.ports import FileMode
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.messages.fetch import FetchResponse
 from fastquorum.wire.records.cluster import BeginTransactionRecord
@@ -54,6 +59,13 @@ def take(rig: Rig) -> OffsetAndEpoch:
     report = rig.listener.snapshots[-1]
     assert report.error is None
     return report.snapshot
+
+
+def two_taken(rig: Rig) -> tuple[OffsetAndEpoch, OffsetAndEpoch]:
+    fill(rig, 1000)
+    older = take(rig)
+    fill(rig, 1000)
+    return older, take(rig)
 
 
 def image_of(rig: Rig) -> Image:
@@ -240,6 +252,55 @@ def test_a_follower_that_lacks_what_is_gone_is_sent_the_snapshot() -> None:
     assert isinstance(answer, FetchResponse)
     named = answer.responses[0].partitions[0].snapshot_id
     assert OffsetAndEpoch(named.end_offset, named.epoch) == latest
+
+
+@pytest.mark.parametrize("limits", [{"retention_us": 24 * HOUR_US}, {"retention_bytes": 10**6}])
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 500])
+def test_an_older_snapshot_that_cannot_be_read_is_told_once_and_stops_nothing(
+    content: bytes | None, limits: dict[str, int]
+) -> None:
+    rig = leader()
+    older, latest = two_taken(rig)
+    rig = reopened(rig, **limits)
+    name = join(LOG_DIRECTORY, checkpoint_name(older))
+    if content is None:
+        rig.disk.remove(name)
+    else:
+        file = rig.disk.open(name)
+        file.truncate(0)
+        file.write(0, content)
+    rig.lead()
+    for _ in range(3):
+        rig.pass_time(CLEAN_US)
+    assert not rig.replica.stopped
+    assert rig.log.snapshots.latest == latest
+    is_seen = content is None or "retention_us" in limits
+    assert (older in rig.log.snapshots) is not is_seen
+    said = [sentence for event, sentence in rig.listener.notices if event == "snapshot_left_out"]
+    assert [name in each for each in said] == [True] * is_seen
+    rig.wall_clock_ms += 48 * HOUR_US // MS
+    fill(rig, 1500)
+    third = take(rig)
+    rig.wall_clock_ms += 48 * HOUR_US // MS
+    rig.pass_time(CLEAN_US)
+    if "retention_us" in limits:
+        assert held(rig)[1] == [third.offset], "what is left out goes with what is as old"
+
+
+def test_a_disk_that_fails_under_an_older_snapshot_stops_the_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = leader()
+    older, _ = two_taken(rig)
+    opens = rig.disk.open
+
+    def failing(name: str, mode: FileMode = "open") -> SegmentFile:
+        if name.endswith(checkpoint_name(older)):
+            raise StorageFailed(detail="injected", operation="open", path=name, errno_code=errno.EIO)
+        return opens(name, mode)
+
+    monkeypatch.setattr(rig.disk, "open", failing)
+    rig.pass_time(CLEAN_US)
+    assert rig.replica.stopped
+    assert isinstance(rig.replica.error, StorageFailed)
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

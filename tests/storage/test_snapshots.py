@@ -1,7 +1,11 @@
 """Snapshots: fetched in pieces, checked, named, served; and logs that begin behind one."""
 
+import contextlib
+import os
 import random
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +22,11 @@ from fastquorum.kernels.producers import Stamp
 from fastquorum.storage import scanning
 from fastquorum.storage.checkpoint import CheckpointState, CheckpointTimes, checkpoint_batches
 from fastquorum.storage.identity import Identity, LogKind
+from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.mark import ANEW, LogPosition, write_mark
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.storage.snapshots import Snapshots, find_snapshots, write_snapshot
 from fastquorum.storage.startup import first_voters
 from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
@@ -364,7 +369,7 @@ def test_a_damaged_snapshot_takes_no_logs_place(kernels: Kernels) -> None:
         assert again.log.start_offset == 0
         assert again.values() == rig.values()
         snapshots = again.log.snapshots
-        assert [error.path for error in snapshots.damaged] == [finding.path]
+        assert [finding.path in str(error) for error in snapshots.take_left_out()] == [True]
         assert snapshots.latest == older
         assert snapshots.size_bytes(FETCHED) == -1
         assert again.disk.read_file(checkpoint_path(FETCHED)) == damaged
@@ -553,3 +558,88 @@ def test_a_fetched_part_and_a_draft_of_the_same_snapshot_do_not_meet(kernels: Ke
     write_snapshot(rig.disk, kernels, LOG_DIRECTORY, OWN, own_batches(kernels))
     rig.log.snapshots.drop_part()
     assert finished(rig) == [OWN]
+
+
+# --- that nobody needs ------------------------------------------------------------------------------------------------
+
+OLDER, LATEST = OffsetAndEpoch(5, 1), OffsetAndEpoch(12, 1)
+
+
+def turned_into_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def turned_into_socket(path: Path) -> None:
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(path.parent):  # a socket's path must be short
+        bound.bind(path.name)
+
+
+def linked_to_nothing(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/not-mounted/x")
+
+
+def linked_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def turned_into_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").touch()
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [Path.unlink, turned_into_fifo, turned_into_socket, linked_to_nothing, linked_to_itself, turned_into_directory],
+)
+def test_an_older_one_that_is_no_file_is_left_out_and_goes_with_the_log_before_it(
+    tmp_path: Path, kernels: Kernels, turn: Callable[[Path], None]
+) -> None:
+    disk = RealDisk.open_directory(str(tmp_path), kernels)
+    disk.make_directory(LOG_DIRECTORY)
+    for each in (OLDER, LATEST):
+        write_snapshot(disk, kernels, LOG_DIRECTORY, each, own_batches(kernels))
+    path = tmp_path / checkpoint_path(OLDER)
+    snapshots = Snapshots(
+        disk, kernels, LOG_DIRECTORY, find_snapshots(disk, kernels, LOG_DIRECTORY), contextlib.nullcontext
+    )
+    turn(path)
+    assert snapshots.size_bytes(LATEST) > 0
+    assert snapshots.size_bytes(OLDER) == -1
+    assert list(snapshots.ids) == [LATEST]
+    (why,) = snapshots.take_left_out()
+    assert str(path) in str(why)
+    assert snapshots.take_left_out() == []
+    snapshots.remove_below(LATEST.offset)
+    assert os.path.lexists(path) is (turn is turned_into_directory)
+    snapshots.close()
+
+
+def test_the_latest_is_needed_and_raises(tmp_path: Path, kernels: Kernels) -> None:
+    disk = RealDisk.open_directory(str(tmp_path), kernels)
+    disk.make_directory(LOG_DIRECTORY)
+    write_snapshot(disk, kernels, LOG_DIRECTORY, LATEST, own_batches(kernels))
+    snapshots = Snapshots(
+        disk, kernels, LOG_DIRECTORY, find_snapshots(disk, kernels, LOG_DIRECTORY), contextlib.nullcontext
+    )
+    linked_to_nothing(tmp_path / checkpoint_path(LATEST))
+    with pytest.raises(DirectoryError, match="is a link to what is not there"):
+        snapshots.size_bytes(LATEST)
+    assert snapshots.latest == LATEST
+
+
+def test_a_damaged_one_of_a_later_epoch_does_not_cost_the_one_that_the_log_begins_behind(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(FETCHED, checkpoint(kernels, FETCHED, voters=VOTERS))
+    rig.log.abandon()
+    rig.disk.replace_file(checkpoint_path(FETCHED._replace(epoch=9)), b"")
+    for _ in range(2):
+        rig = rig.reopen()
+        assert rig.log.snapshots.latest == FETCHED
+        (why,) = rig.log.snapshots.take_left_out()
+        assert "-0000000009.checkpoint: corrupt: checkpoint_header" in str(why)
+        rig.log.abandon()

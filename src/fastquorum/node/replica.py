@@ -230,6 +230,7 @@ class Replica:
                 self._no_ops.on_tick(now_us)
             if self._controller is not None:
                 self._controller.on_tick(now_us)
+            self._tell_left_out(now_us)
             if 0 <= self.raft.deadline_us <= now_us and not self._is_renewed(now_us):
                 self._inbox.append(ev.TimerFired())
         self.work(now_us)
@@ -489,6 +490,14 @@ class Replica:
 
         with FailureStops(self._stop, now_us):
             self.shell.tell(on_committed)
+
+    def _tell_left_out(self, now_us: Micros) -> None:
+        left_out = self.log.snapshots.take_left_out()
+        if left_out:
+            why = "; ".join(str(each) for each in left_out)
+            what = "a snapshot cannot be read, and is neither counted nor served: this node goes on with the others"
+            sentence = f"{what}; move it away, or leave it to retention ({why})"
+            self.notice("snapshot_left_out", self.raft.key.id, sentence, now_us)
 
     def notice(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
         """Have whoever runs this node told, once a minute at most."""

@@ -184,13 +184,16 @@ class SnapshotKeeper:
         """Where the earliest snapshot ends that has to be kept: the first from which on there is not too much, and
         nothing too old before it. Whatever goes is older than `retention_us`, or over `retention_bytes`."""
         log, config = self._shell.log, self._config
-        ids = log.snapshots.ids
-        sizes = [log.snapshots.size_bytes(each) for each in ids]
+        found = [(each, log.snapshots.size_bytes(each)) for each in tuple(log.snapshots.ids)]
+        ids, sizes = [each for each, size in found if size >= 0], [size for _, size in found if size >= 0]
         total = log.sizes().size_bytes + sum(sizes)
         oldest_ms = self._clock_ms() - config.retention_us // MS
         keep_from, freed = log.start_offset, 0
         for at, snapshot in enumerate(ids):
-            is_old = config.retention_us > 0 and log.snapshots.last_contained_ms(snapshot) < oldest_ms
+            last_ms = log.snapshots.last_contained_ms(snapshot) if config.retention_us > 0 else oldest_ms
+            if last_ms is None:  # left out: no log is to begin behind it
+                continue
+            is_old = last_ms < oldest_ms
             is_much = config.retention_bytes > 0 and total - freed > config.retention_bytes
             if not (is_old or is_much):
                 break

@@ -403,7 +403,7 @@ def recover(
     epochs = kernels.EpochCache(inspection.epoch_starts)
     epochs_saved = _renew_epochs(disk, directory, epochs)
     snapshots = inspection.snapshots
-    removed = remove_below(disk, directory, segments[0].base_offset)
+    removed = remove_below(disk, directory, segments[0].base_offset, snapshots.usable)
     snapshots.usable = [each for each in snapshots.usable if each not in removed]
     end_offset, torn, seen = inspection.end_offset, inspection.torn, inspection.seen
     return Recovered(segments, end_offset, epochs, epochs_saved, mark, torn, snapshots, seen)

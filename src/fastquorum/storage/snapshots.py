@@ -4,20 +4,26 @@ A fetched snapshot is written under a name that recovery sweeps away. Once it is
 checked, and only then does it get its name, durably: a finished snapshot is a good one, unless the disk damages it
 later.
 
+One that is not the latest, and turns out to be unreadable, is left out: nobody needs it, and no replica stops for it.
+
 (0, 0) is never among them: it names the first voters and stands for no record (KIP-853). Knows nothing of the log's own
 records; what a finished snapshot means for the log is said in `storage.recovery` and by `Log.install_snapshot`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import errno
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from fastquorum.errors import CorruptionError, StorageFailed
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import Buffer, Kernels, SegmentFile
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, header_of, read_checkpoint
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+Looked = TypeVar("Looked")
 
 
 def supersedes(snapshot: OffsetAndEpoch, *, start_offset: Offset, end_offset: Offset, last_epoch: Epoch) -> bool:
@@ -92,20 +98,35 @@ def find_snapshots(disk: Disk, kernels: Kernels, directory: str) -> FoundSnapsho
     return found
 
 
-def remove_below(disk: Disk, directory: str, start_offset: Offset) -> list[OffsetAndEpoch]:
-    """Remove the finished snapshots that end below the log's start, and any less than the one that ends there; their
-    ids.
+def remove_below(
+    disk: Disk, directory: str, start_offset: Offset, usable: Collection[OffsetAndEpoch]
+) -> list[OffsetAndEpoch]:
+    """Remove the finished snapshots that end below the log's start, good or damaged, and any less than the usable one
+    that ends there; their ids.
 
     (0, 0) stays: what it says of the first voters is part of the directory's identity.
     """
     ids = [found for name in disk.list(directory) if (found := names.parse_checkpoint(name)) is not None]
-    least = max((_age(each) for each in ids if each.offset == start_offset), default=(-1, -1))
+    least = max((_age(each) for each in usable if each.offset == start_offset), default=(-1, -1))
     stale = [each for each in ids if each.offset > 0 and (each.offset < start_offset or _age(each) < least)]
     for snapshot in stale:
-        disk.remove(names.join(directory, names.checkpoint_name(snapshot)))
+        _remove(disk, names.join(directory, names.checkpoint_name(snapshot)))
     if stale:
         disk.sync_directory(directory)
     return stale
+
+
+def _remove(disk: Disk, name: str) -> None:
+    """A directory of that name is no snapshot, and is left to whoever made it."""
+    try:
+        disk.remove(name)
+    except StorageFailed as error:
+        if error.errno_code != errno.EISDIR:
+            raise
+
+
+def _is_gone(error: StorageFailed) -> bool:
+    return error.errno_code == errno.ENOENT
 
 
 def _age(snapshot: OffsetAndEpoch) -> tuple[Epoch, Offset]:
@@ -179,8 +200,8 @@ class Snapshots:
         self._ids = found.usable
         self.latest_state = found.latest_state
         """What the latest snapshot says of the quorum; None if there is none."""
-        self.damaged = [error for _, error in found.damaged]
-        """Snapshots that were left out when the log was opened, for the operator's log."""
+        self._left_out: list[FastQuorumError] = [error for _, error in found.damaged]
+        """Why snapshots were left out; nobody was told yet."""
         self._open: tuple[OffsetAndEpoch, SegmentFile] | None = None
         self._part: _Part | None = None
 
@@ -205,8 +226,9 @@ class Snapshots:
     # --- serving ------------------------------------------------------------------------------------------------------
 
     def size_bytes(self, snapshot: OffsetAndEpoch) -> int:
-        """Size of a finished snapshot; -1 if there is none such."""
-        return self._file(snapshot).size_bytes if snapshot in self._ids else -1
+        """Size of a finished snapshot; -1 if there is none such, or none that can be read."""
+        size = self._sparing(snapshot, lambda file: file.size_bytes) if snapshot in self._ids else None
+        return -1 if size is None else size
 
     def read(self, snapshot: OffsetAndEpoch, position: int, bytes_max: int) -> bytes:
         """The bytes from `position` on, at most bytes_max: a raw slice that may begin and end anywhere in a batch, and
@@ -220,10 +242,30 @@ class Snapshots:
             self._open = snapshot, self._disk.open(self._name(names.checkpoint_name(snapshot)), "read")
         return self._open[1]
 
-    def last_contained_ms(self, snapshot: OffsetAndEpoch) -> int:
-        """Timestamp of the last record that a finished snapshot covers, as its header says. CorruptionError."""
-        file = self._file(snapshot)
-        return header_of(self._kernels, file).last_contained_log_timestamp
+    def last_contained_ms(self, snapshot: OffsetAndEpoch) -> int | None:
+        """Timestamp of the last record that a finished snapshot covers, as its header says; None: it cannot be read.
+        CorruptionError of the latest."""
+        header = self._sparing(snapshot, lambda file: header_of(self._kernels, file))
+        return None if header is None else header.last_contained_log_timestamp
+
+    def take_left_out(self) -> list[FastQuorumError]:
+        """Why snapshots are neither counted nor served, for the operator's log; each once."""
+        left_out, self._left_out = self._left_out, []
+        return left_out
+
+    def _sparing(self, snapshot: OffsetAndEpoch, look: Callable[[SegmentFile], Looked]) -> Looked | None:
+        """Look at a snapshot's file; None: it is damaged, gone, or no file that may be read, and is left out from now
+        on. The latest is needed, and raises; so does a disk that fails."""
+        try:
+            return look(self._file(snapshot))
+        except (CorruptionError, DirectoryError, StorageFailed) as error:
+            is_disk_failing = isinstance(error, StorageFailed) and not (error.is_refusal or _is_gone(error))
+            if is_disk_failing or snapshot == self.latest:
+                raise
+            self._close_file()
+            self._ids.remove(snapshot)
+            self._left_out.append(error)
+            return None
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
@@ -291,7 +333,7 @@ class Snapshots:
         """The log begins at start_offset now."""
         self._close_file()
         with self._latched():
-            removed = remove_below(self._disk, self._directory, start_offset)
+            removed = remove_below(self._disk, self._directory, start_offset, self._ids)
         self._ids = [each for each in self._ids if each not in removed]
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from fastquorum.closing import end_all
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, FatalError
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
 from fastquorum.node.io.channel import NEVER
@@ -139,7 +139,7 @@ class Reactor:
         assert replica is not None
         try:
             self._loop(replica)
-        except (FatalError, CorruptionError) as error:
+        except (FatalError, CorruptionError, DirectoryError) as error:  # the last: what lies there now is no file
             replica.halt(error, now_us())
         except MemoryError:
             replica.halt(lacks_memory(), now_us())
