@@ -9,12 +9,16 @@ import pytest
 import fastquorum as fq
 from fastquorum.cli.main import main
 from fastquorum.kernels import load
+from fastquorum.raft.election import ElectionState
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.storage.identity import read_identity
+from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     DURABLE_MARK,
@@ -23,6 +27,7 @@ from fastquorum.storage.names import (
     META_PROPERTIES,
     OWN_PROPERTIES,
     QUORUM_STATE,
+    ZERO_CHECKPOINT,
     index_name,
 )
 from fastquorum.storage.verifying import Severity
@@ -141,6 +146,34 @@ def linked_to_itself(path: Path) -> None:
     path.symlink_to(path.name)
 
 
+def test_a_vote_that_is_older_than_the_log_and_damaged_first_voters_are_told_by_both_audits(
+    node: Path, tmp_path: Path
+) -> None:
+    changes: list[tuple[str, bytes, str]] = [
+        (ZERO_CHECKPOINT, b"", "corrupt: checkpoint_header"),
+        (QUORUM_STATE, older_vote(node, tmp_path / "other"), "older than the log, which has records of epoch 1"),
+    ]
+    for name, content, text in changes:
+        path, before = node / name, (node / name).read_bytes() if (node / name).exists() else None
+        path.write_bytes(content)
+        (row,) = as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]
+        assert text in row["not_started"]
+        assert ("not-started", row["not_started"]) in broken(node)
+        assert not open_offline(str(node), load("native")).verify_directory().is_sound
+        path.unlink() if before is None else path.write_bytes(before)
+
+
+def older_vote(node: Path, scratch: Path) -> bytes:
+    """The file of its vote as it was before it led."""
+    copy = shutil.copytree(node, scratch)
+    (copy / QUORUM_STATE).unlink()
+    owner = read_identity(RealDisk.open_directory(str(copy), load("native"))).owner
+    store = LmdbStateStore(str(copy), owner, load("native"))
+    store.save(ElectionState(0, 1))
+    store.close()
+    return (copy / QUORUM_STATE).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("name", "change", "kind"),
     [
@@ -148,7 +181,7 @@ def linked_to_itself(path: Path) -> None:
         (QUORUM_STATE, Path.unlink, "unchecked"),
         (QUORUM_STATE, lambda path: path.write_bytes(b"x"), "quorum-state"),
         *(
-            (name, turn, "unchecked")
+            (name, turn, "not-started")
             for name in (".lock", f"{LOG_DIRECTORY}/{DURABLE_MARK}", f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}", INDEX)
             for turn in (turned_into_directory, linked_to_nothing, linked_to_itself)
         ),

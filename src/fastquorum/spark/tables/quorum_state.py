@@ -25,6 +25,7 @@ from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of, fil
 from fastquorum.spark.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
+from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
@@ -32,6 +33,7 @@ from fastquorum.storage.mark import LogPosition, Mark, was_marked
 from fastquorum.storage.recovery import check_bounds, check_emptied
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
+from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import settled, state_in
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
@@ -78,15 +80,57 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "refused": _refused(log, mark),
         "properties_error": _properties_error(log),
     }
-    file_fault = same["properties_error"] or _file_fault(log)
+    file_fault = same["properties_error"] or _file_fault(log) or _first_voters_fault(log)
+    last_epoch = _last_epoch(log, mark)  # before the state, which a node writes first
     for row in _states(log, options):
-        yield {**row, **same, "not_started": file_fault or _state_fault(log, row)}
+        yield {**row, **same, "not_started": file_fault or _state_fault(log, row) or _stale_fault(log, row, last_epoch)}
 
 
 def _state_fault(log: FoundLog, row: Row) -> str | None:
     """Why a node would not start without this quorum state, which may be missing where it had nothing to vote on."""
     is_needed = row.get("format") is not None or (log.node_id is not None and not _is_empty(log))
     return row.get("error") if is_needed else None
+
+
+def _stale_fault(log: FoundLog, row: Row, last_epoch: int) -> str | None:
+    """Why a node would not start with this vote beside a log that ends in that epoch, as `startup` says it."""
+    if row.get("epoch") is None:
+        return None
+    name = names.QUORUM_STATE if row["format"] == "fastquorum" else names.KAFKA_STATE
+    try:
+        check_state(ElectionState(row["epoch"]), end_offset=0, last_epoch=last_epoch, path=f"{log.directory}/{name}")
+    except CorruptionError as error:
+        return f"{error.path}: {error.detail}"
+    return None
+
+
+def _last_epoch(log: FoundLog, mark: Mark | None) -> int:
+    """Of the last good batch of the log by now, or of the snapshot that an empty one begins behind; 0 if there is
+    neither, or a node is to replace the log."""
+    if mark is not None and mark.is_anew:
+        return 0
+    for segment in sorted(log.segments, key=lambda each: each.base_offset, reverse=True):
+        try:
+            file, base = file_of(segment.path), segment.base_offset
+            scan = scan_segment(load("native"), file, 0, file.size_bytes, expected_offset=base, epoch_min=0)
+        except FastQuorumError:
+            return 0
+        if scan.batch_count:
+            return scan.last_epoch
+    return max((each.id.epoch for each in log.checkpoints if each.id.offset == log.begin_offset), default=0)
+
+
+def _first_voters_fault(log: FoundLog) -> str | None:
+    """Why a node of ours could not read who votes at first, which it does whatever its log has by now."""
+    if not any(each.path == f"{log.directory}/{names.OWN_PROPERTIES}" for each in log.files):
+        return None
+    try:
+        disk, _ = disk_of(log)
+        if disk.exists(names.ZERO_CHECKPOINT):
+            read_checkpoint(disk, load("native"), names.ZERO_CHECKPOINT)
+    except (CorruptionError, DirectoryError) as error:
+        return str(error)
+    return None
 
 
 def _file_fault(log: FoundLog) -> str | None:

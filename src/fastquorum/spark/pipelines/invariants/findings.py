@@ -36,6 +36,7 @@ class Kind(StrEnum):
     NOT_REPLAYABLE = "not-replayable"
     PROPERTIES = "properties"
     QUORUM_STATE = "quorum-state"
+    NOT_STARTED = "not-started"
     TORN_END = "torn-end"
     COPIES = "copies"
     NO_VOTE = "no-vote"
@@ -61,6 +62,7 @@ PROMISES: Final = MappingProxyType(
         Kind.NOT_REPLAYABLE: "a record fits what there is before it",
         Kind.PROPERTIES: "a directory says what its log holds, and who votes",
         Kind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
+        Kind.NOT_STARTED: "a node starts on its directory as it is",
         Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
         Kind.COPIES: "a node has one directory",
         Kind.NO_VOTE: "a voter's directory has the id that the voters' record names",

@@ -158,7 +158,7 @@ def _of_state(told: pa.Table, end_offset: int) -> list[Finding]:
             found.append(Finding(Kind.UNCHECKED, NO_STATE, None))
     others = told["not_started"].drop_null().to_pylist() if "not_started" in told.schema.names else []
     if others and not found:
-        found.append(Finding(Kind.UNCHECKED, others[0], None))
+        found.append(Finding(Kind.NOT_STARTED, others[0], None))
     return found
 
 
