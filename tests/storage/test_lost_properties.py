@@ -54,12 +54,14 @@ LEFT: dict[str, tuple[str, ...]] = {
 }
 
 
-def formatted(root: Path, kernels: Kernels, node_id: int = 1, voters: str = STATIC, kind: str = "user") -> Identity:
+def formatted(
+    root: Path, kernels: Kernels, node_id: int = 1, voters: str = STATIC, kind: str = "user", cluster: str = "c"
+) -> Identity:
     disk = RealDisk.open_directory(str(root), kernels, create=True)
     own = parse_voters(voters).get(node_id)
     assert own is not None
     given = own.key.directory_id if any(own.key.directory_id) else Uuid(bytes([node_id]) * 16)
-    options = FormatOptions("c", node_id, given, parse_voters(voters), LogKind(kind))
+    options = FormatOptions(cluster, node_id, given, parse_voters(voters), LogKind(kind))
     return format_directory(disk, kernels, options, now_ms=1)
 
 
@@ -146,7 +148,8 @@ def test_a_file_that_was_cut_short_is_not_taken_for_a_whole_one(
 
 @pytest.mark.parametrize("voters", [STATIC, DYNAMIC], ids=["static", "dynamic"])
 def test_another_voters_file_does_in_its_place(tmp_path: Path, kernels: Kernels, voters: str) -> None:
-    """As the refusal says; and so does that of an empty directory which is formatted with the same line."""
+    """As the refusal says; and so does that of an empty directory which is formatted with the same
+    line for the same cluster."""
     first, second, anew = tmp_path / "n1", tmp_path / "n2", tmp_path / "anew"
     identity = formatted(first, kernels, voters=voters)
     opened(first, kernels)
@@ -156,6 +159,41 @@ def test_another_voters_file_does_in_its_place(tmp_path: Path, kernels: Kernels,
         (first / OWN_PROPERTIES).unlink()
         shutil.copy(other / OWN_PROPERTIES, first)
         assert opened(first, kernels) == identity
+
+
+@pytest.mark.parametrize("taken", [OWN_PROPERTIES, META_PROPERTIES])
+@pytest.mark.parametrize("others", [STATIC, "1@127.0.0.1:19091"], ids=["as many voters", "a quorum of one"])
+def test_that_of_another_cluster_does_not(tmp_path: Path, kernels: Kernels, taken: str, others: str) -> None:
+    """Mixed up, it would say that this voter is the only one, or that its log is of another kind."""
+    root, other = tmp_path / "n1", tmp_path / "other"
+    formatted(root, kernels, kind="metadata")
+    opened(root, kernels)
+    formatted(other, kernels, voters=others, cluster="d")
+    shutil.copy(other / taken, root)
+    before = picture(root)
+    for act in (
+        lambda: opened(root, kernels),
+        lambda: formatted(root, kernels, kind="metadata"),
+        lambda: hand_to_kafka(str(root), kernels),
+        lambda: take_from_kafka(str(root), kernels),
+        lambda: sync.open(root, **QUICK),
+    ):
+        with pytest.raises(DirectoryError, match=f"{OWN_PROPERTIES} is of cluster ., {META_PROPERTIES} of") as refused:
+            act()
+        assert "put back the one that belongs to this log" in refused.value.hint
+    (finding,) = fq.log.open(str(root)).verify().findings
+    assert f"{OWN_PROPERTIES} is of cluster" in finding.text
+    assert picture(root) == before
+
+
+def test_one_of_an_older_version_names_no_cluster_and_is_taken(tmp_path: Path, kernels: Kernels) -> None:
+    identity = formatted(tmp_path, kernels)
+    path = tmp_path / OWN_PROPERTIES
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert b"cluster.id=c\n" in lines
+    older = [line for line in lines if not line.startswith(b"cluster.id=")]
+    path.write_bytes(b"".join(older).replace(b"key.count=9", b"key.count=8"))
+    assert opened(tmp_path, kernels) == identity
 
 
 def test_a_user_log_opens_again_with_its_records_when_it_is_back(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A directory of ours whose `fastquorum.properties` is lost: whether it is one, and what its log holds.
+"""A directory of ours whose `fastquorum.properties` is lost, or another cluster's: whether it is one, and what its log
+holds.
 
 Without that file it would be taken for Kafka's, and records of users for damaged metadata: its first record says what
 it is.
@@ -10,7 +11,8 @@ from typing import Final
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.spark.stores import store_of
-from fastquorum.storage.identity import LogKind, is_of_quorum, meta_by_kafka
+from fastquorum.storage.identity import CLUSTER_ID, LogKind, is_of_quorum, meta_by_kafka
+from fastquorum.storage.properties import parse_properties
 from fastquorum.wire.records.metadata import decode_metadata_record
 
 _LOOK_BYTES: Final = 1 << 20
@@ -25,8 +27,17 @@ def are_properties_lost(names: Collection[str], meta: bytes | None, own: bytes |
     """Whether a directory with these files, relative to it, is one of ours of which nothing says what its log holds.
     `meta`, `own`: its properties, Kafka's and ours; None: there are none."""
     if own is not None:
-        return is_blank(own)
+        return is_blank(own) or (meta is not None and _are_apart(meta, own))
     return meta is not None and not meta_by_kafka(meta) and is_of_quorum(names.__contains__)
+
+
+def _are_apart(meta: bytes, own: bytes) -> bool:
+    """Whether ours are of another cluster, and say nothing of this directory."""
+    try:
+        found = [parse_properties(data).get(CLUSTER_ID) for data in (meta, own)]
+    except ValueError:
+        return False
+    return None not in found and found[0] != found[1]
 
 
 def kind_by_records(segments: Iterable[str]) -> LogKind:

@@ -15,6 +15,7 @@ from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.epochs import format_epochs, write_epochs
 from fastquorum.storage.identity import (
+    CLUSTER_ID,
     FORMAT_VERSION,
     KEY_COUNT,
     META_VERSION,
@@ -147,7 +148,7 @@ def meta_properties(identity: Identity) -> bytes:
     return format_properties(
         {
             "version": str(META_VERSION),
-            "cluster.id": identity.cluster_id,
+            CLUSTER_ID: identity.cluster_id,
             "node.id": str(identity.node_id),
             "directory.id": str(identity.directory_id),
         }
@@ -173,6 +174,7 @@ def _first_values(features: Sequence[tuple[str, int]]) -> tuple[bytes, ...]:
 def _own_properties(identity: Identity) -> bytes:
     values = {
         "format.version": str(identity.format_version),
+        CLUSTER_ID: identity.cluster_id,
         "log.kind": identity.log_kind,
         "topic.name": identity.topic_name,
         "listener.name": identity.listener_name,

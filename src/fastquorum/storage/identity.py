@@ -1,8 +1,10 @@
 """Who a formatted data directory belongs to, and what kind of log it holds: `meta.properties` and
 `fastquorum.properties`.
 
-A directory that Apache Kafka formatted has only the former; the rest then takes the values that Kafka's has by its
-nature. One of ours that has lost the latter is refused: taken for Kafka's, it would be another log, of other voters.
+Ours is the same in all voters' directories of a cluster, which it names: one of another cluster would have this node
+led by other voters. A directory that Apache Kafka formatted has only the former; the rest then takes the values that
+Kafka's has by its nature. One of ours that has lost the latter is refused: taken for Kafka's, it would be another log,
+of other voters.
 Source: KIP-631 (meta.properties), KIP-853 (directory ids).
 """
 
@@ -49,6 +51,8 @@ META_VERSION: Final = 1
 _VOTER: Final = "ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
 KEY_COUNT: Final = "key.count"
 """How many keys our properties have, this one counted: the first, so that a file that was cut short is known."""
+CLUSTER_ID: Final = "cluster.id"
+"""In both files. Kafka reads ours nowhere."""
 _KEYS: Final = ("format.version", "log.kind", "topic.name", "listener.name", "kraft.version", "voters")
 """Those that all versions have written."""
 _LEFT_BY_VOTERS: Final = (
@@ -62,8 +66,8 @@ of its own does not. All of them may be lost but one."""
 _WAYS_BACK: Final = {
     META_PROPERTIES: "put it back from a copy of this directory",
     OWN_PROPERTIES: "nothing else says who votes, and what kind of log it is: put it back from a copy, or from another "
-    "voter's directory, where it is the same; if there is none, from an empty directory that is formatted with the "
-    "line that this one was formatted with",
+    f"voter's directory of this cluster, where it is the same; if there is none, from an empty directory that is "
+    f"formatted with the line that this one was formatted with, and the cluster id in {META_PROPERTIES}",
 }
 """What to do about one that is lost. Never to format anew: votes and records are there still."""
 _IF_KAFKAS: Final = (
@@ -175,8 +179,15 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
     with _named(disk, META_PROPERTIES):
         if meta["version"] != str(META_VERSION):
             raise ValueError(f"it has version {meta['version']}, only {META_VERSION} is known")
-        cluster_id, node_id, directory_id = meta["cluster.id"], meta["node.id"], meta["directory.id"]
+        cluster_id, node_id, directory_id = meta[CLUSTER_ID], meta["node.id"], meta["directory.id"]
         key = ReplicaKey(_stored_id(node_id), Uuid.parse(directory_id))
+    if own.get(CLUSTER_ID, cluster_id) != cluster_id:  # older versions wrote none
+        raise DirectoryError(
+            f"{OWN_PROPERTIES} is of cluster {own[CLUSTER_ID]}, {META_PROPERTIES} of cluster {cluster_id}",
+            "one of them is another directory's: put back the one that belongs to this log, from a copy of this "
+            f"directory, or, for {OWN_PROPERTIES}, from another voter's of its cluster, where it is the same",
+            disk.root,
+        )
     with _named(disk, OWN_PROPERTIES):
         format_version = int(own["format.version"]) if own else 0
         if format_version > FORMAT_VERSION:

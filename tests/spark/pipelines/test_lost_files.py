@@ -114,6 +114,17 @@ def test_lost_properties_are_told_and_the_records_are_those_of_users_still(
     assert [row["verdict"] for row in as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]] == ["same"]
 
 
+def test_properties_of_another_cluster_are_told_and_the_records_are_those_of_users_still(
+    node: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    with fq.sync.open(str(other), node_id=1, kernels="native", log="metadata"):
+        shutil.copy(other / OWN_PROPERTIES, node)
+    ((kind, says),) = broken(node)
+    assert (kind, f"{OWN_PROPERTIES} is of cluster" in says) == ("properties", True)
+    assert [row["verdict"] for row in as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]] == ["same"]
+
+
 def test_records_without_what_says_whose_they_are_are_told_in_the_words_of_run(node: Path) -> None:
     for name in (META_PROPERTIES, QUORUM_STATE):
         (node / name).unlink()
