@@ -14,7 +14,7 @@ from fastquorum.node.io.directory import OpenDirectory, needs_format
 from fastquorum.node.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.format import FormatOptions, check_without_log, format_directory
-from fastquorum.storage.identity import LogKind, parse_voters
+from fastquorum.storage.identity import Identity, LogKind, parse_voters
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_open import open_offline
@@ -30,6 +30,8 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.verifying import Severity
 from fastquorum.types import OffsetAndEpoch, Uuid
+from fastquorum.wire.records.cluster import NoOpRecord
+from fastquorum.wire.records.metadata import encode_metadata_record
 
 from .fake_disk import FakeFlusher
 from .logs import SMALL, Rig, checkpoint
@@ -37,10 +39,23 @@ from .logs import SMALL, Rig, checkpoint
 VOTERS = parse_voters("1@127.0.0.1:19091,2@127.0.0.1:19092")
 
 
-def made(root: Path, kernels: Kernels, values: list[bytes], kind: LogKind = LogKind.USER) -> Path:
+NO_OP = encode_metadata_record(NoOpRecord(), 0)
+ELSEWHERE = FormatOptions("d", 1, Uuid(b"\2" * 16), parse_voters("1@127.0.0.1:19091"))
+"""Of another cluster, whose node is its only voter."""
+
+
+def made(
+    root: Path,
+    kernels: Kernels,
+    values: list[bytes],
+    kind: LogKind = LogKind.USER,
+    options: FormatOptions | None = None,
+) -> Path:
     """A node's directory with these records, a batch each, closed."""
     disk = RealDisk.open_directory(str(root), kernels, create=True)
-    format_directory(disk, kernels, FormatOptions("c", 1, Uuid(b"\1" * 16), VOTERS, kind), now_ms=1)
+    is_controller = kind is LogKind.METADATA
+    options = options or FormatOptions("c", 1, Uuid(b"\1" * 16), VOTERS, kind, is_controller=is_controller)
+    format_directory(disk, kernels, options, now_ms=1)
     flusher = FakeFlusher()
     with DataDirectory.open(str(root), kernels, SMALL, flusher) as data:
         data.states.save(ElectionState(epoch=2))
@@ -52,17 +67,42 @@ def made(root: Path, kernels: Kernels, values: list[bytes], kind: LogKind = LogK
     return root
 
 
-def is_refused(root: Path, kernels: Kernels) -> bool:
-    """Whether a node would not start here. Opening mends what it can: of a copy."""
+def crashed(whole: Path, root: Path, kernels: Kernels) -> Path:
+    """A copy of a node's directory while it runs and has begun to write: there is something to mend, and to trim."""
+    with DataDirectory.open(str(whole), kernels, QuorumConfig(), FakeFlusher()):
+        shutil.copytree(whole, root)
+    segment = max((root / LOG_DIRECTORY).glob("*.log"))
+    at = len(segment.read_bytes().rstrip(b"\0")) + 100
+    with segment.open("r+b") as file:
+        file.seek(at)
+        file.write(b"torn")
+    for index in (root / LOG_DIRECTORY).glob("*.index"):
+        index.unlink()
+    return root
+
+
+def started(root: Path, kernels: Kernels) -> Identity | None:
+    """What a node is that starts here; None if none does, which changes nothing. Opening mends what it can: of a
+    copy."""
     copy = shutil.copytree(root, root.with_name("tried"))
+    before = contents(copy)
     try:
         opened = OpenDirectory(str(copy), kernels, QuorumConfig(), NodeSettings(), lambda *_: None)
         opened.close(None)
     except FastQuorumError:
-        return True
+        assert contents(copy) == before
+        return None
     finally:
         shutil.rmtree(copy)
-    return False
+    return opened.identity
+
+
+def is_refused(root: Path, kernels: Kernels) -> bool:
+    return started(root, kernels) is None
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {name: (root / name).read_bytes() for name in files_of(root)}
 
 
 def is_sound(root: Path, kernels: Kernels) -> bool:
@@ -122,6 +162,42 @@ def test_what_a_node_does_not_start_on_is_not_sound(tmp_path: Path, kernels: Ker
     assert wrong == []
 
 
+def mixtures(names: list[str]) -> Iterator[tuple[str, ...]]:
+    """One or two files, or the whole log, and perhaps one file with it."""
+    log = tuple(name for name in names if name.startswith(LOG_DIRECTORY))
+    some = [name for name in names if name not in log or name.endswith((segment_name(0), DURABLE_MARK))]
+    yield from itertools.chain(itertools.combinations(some, 1), itertools.combinations(some, 2))
+    yield from (log, *((*log, name) for name in names if name not in log))
+
+
+@pytest.mark.parametrize("kind", [LogKind.USER, LogKind.METADATA])
+@pytest.mark.parametrize("theirs", [LogKind.USER, LogKind.METADATA])
+def test_a_node_that_starts_on_files_of_two_directories_is_what_one_of_them_was_formatted_as(
+    tmp_path: Path, kernels: Kernels, kind: LogKind, theirs: LogKind
+) -> None:
+    values = {LogKind.USER: [b"%03d" % each for each in range(30)], LogKind.METADATA: [NO_OP] * 30}
+    whole = crashed(made(tmp_path / "ours", kernels, values[kind], kind), tmp_path / "whole", kernels)
+    other = made(tmp_path / "theirs", kernels, values[theirs][:20], options=ELSEWHERE._replace(log_kind=theirs))
+    known = started(whole, kernels), started(other, kernels)
+    assert None not in known
+    root, wrong = tmp_path / "n1", []
+    for taken in mixtures(files_of(other)):
+        shutil.copytree(whole, root)
+        if len(taken) > 2:
+            shutil.rmtree(root / LOG_DIRECTORY)
+            (root / LOG_DIRECTORY).mkdir()
+        for name in taken:
+            shutil.copy(other / name, root / name)
+        found = started(root, kernels)
+        if found not in (None, *known) or (found is None and is_sound(root, kernels)):
+            wrong.append(taken)
+        is_mislabelled = kind is LogKind.METADATA is not theirs and f"{LOG_DIRECTORY}/{segment_name(0)}" in taken
+        if is_mislabelled and found == known[0]:
+            wrong.append(taken)
+        shutil.rmtree(root)
+    assert wrong == []
+
+
 def test_a_format_that_goes_on_meanwhile_is_no_directory_that_lost_a_file(tmp_path: Path, kernels: Kernels) -> None:
     """Nobody locks a directory to see whether it is empty."""
     whole = made(tmp_path / "whole", kernels, [b"x"])
@@ -172,7 +248,7 @@ def test_a_damaged_bootstrap_checkpoint_is_not_sound(
     assert not is_sound(root, kernels)
 
 
-@pytest.mark.parametrize(("values", "kind"), [([b"x"], LogKind.METADATA), ([], LogKind.USER)])
+@pytest.mark.parametrize(("values", "kind"), [([NO_OP], LogKind.METADATA), ([], LogKind.USER)])
 @pytest.mark.parametrize("how", [flipped, emptied])
 def test_nobody_needs_a_bootstrap_checkpoint_of_a_log_that_has_begun_or_is_of_users(
     tmp_path: Path, kernels: Kernels, values: list[bytes], kind: LogKind, how: Callable[[Path], None]

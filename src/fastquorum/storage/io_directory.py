@@ -10,6 +10,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import DirectoryReplaced, FatalError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.contents import check_kind
 from fastquorum.storage.identity import Identity, LogKind, read_identity
 from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
@@ -100,6 +101,7 @@ class DataDirectory:
         try:
             identity = read_identity(disk, cluster_id=cluster_id, node_id=node_id)
             check_owner(disk)
+            check_kind(disk, kernels, identity)
             first = first_voters(disk, kernels, identity)
             accept(identity, *first)
             state_path = f"{disk.root}/{QUORUM_STATE}"

@@ -11,6 +11,7 @@ from typing import Final
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.contents import check_kind
 from fastquorum.storage.identity import Identity, LogKind, read_identity
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_open import held
@@ -37,7 +38,7 @@ def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
     """
     disk = RealDisk.open_directory(path, kernels)
     with held(disk.root):
-        identity = _metadata_identity(disk)
+        identity = _metadata_identity(disk, kernels)
         if not disk.exists(QUORUM_STATE) and disk.exists(KAFKA_STATE):
             raise DirectoryError("it is Kafka's already", path=disk.root)
         voters, first_version = first_voters(disk, kernels, identity)
@@ -55,7 +56,7 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
     `hand_to_kafka`."""
     disk = RealDisk.open_directory(path, kernels)
     with held(disk.root):
-        identity = _metadata_identity(disk)
+        identity = _metadata_identity(disk, kernels)
         if not disk.exists(KAFKA_STATE):
             if disk.exists(QUORUM_STATE):
                 raise DirectoryError("it is fastquorum's already", path=disk.root)
@@ -72,12 +73,13 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
     return state
 
 
-def _metadata_identity(disk: Disk) -> Identity:
+def _metadata_identity(disk: Disk, kernels: Kernels) -> Identity:
     identity = read_identity(disk)
     if identity.log_kind is not LogKind.METADATA:
         raise UsageError(
             "a user log cannot be Kafka's: its nodes stop at the first record", "only metadata logs change hands"
         )
+    check_kind(disk, kernels, identity)
     return identity
 
 

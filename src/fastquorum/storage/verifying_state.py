@@ -10,6 +10,7 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
+from fastquorum.storage.contents import check_kind
 from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.ports import Disk
@@ -31,7 +32,9 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
         here = here or [names.QUORUM_STATE if disk.exists(names.OWN_PROPERTIES) else names.KAFKA_STATE]
     if directory and (names.QUORUM_STATE in here or (is_ours and is_formatted(disk))):
         try:
-            owner = read_identity(disk).owner
+            identity = read_identity(disk)
+            owner = identity.owner
+            check_kind(disk, kernels, identity)
         except DirectoryError as error:
             yield Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error))
     for name in here:
