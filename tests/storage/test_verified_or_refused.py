@@ -17,13 +17,15 @@ from fastquorum.storage.format import FormatOptions, check_without_log, format_d
 from fastquorum.storage.identity import Identity, LogKind, parse_voters
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io_handover import hand_to_kafka
+from fastquorum.storage.io_open import open_offline, trim_directory
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,
     LOCK,
     LOG_DIRECTORY,
     META_PROPERTIES,
+    OWN_PROPERTIES,
     QUORUM_STATE,
     checkpoint_name,
     segment_name,
@@ -32,6 +34,7 @@ from fastquorum.storage.verifying import Severity
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
+from tests.privileges import unprivileged
 
 from .fake_disk import FakeFlusher
 from .logs import SMALL, Rig, checkpoint
@@ -196,6 +199,40 @@ def test_a_node_that_starts_on_files_of_two_directories_is_what_one_of_them_was_
             wrong.append(taken)
         shutil.rmtree(root)
     assert wrong == []
+
+
+def test_what_may_not_be_written_is_refused_before_anything_is(tmp_path: Path, kernels: Kernels) -> None:
+    """A crashed directory, each of whose files and directories in turn belongs to somebody else, as after a restore."""
+    root = crashed(made(tmp_path / "ours", kernels, [b"%03d" % each for each in range(30)]), tmp_path / "n1", kernels)
+    refused = set()
+    for name in (*files_of(root), LOG_DIRECTORY, "."):
+        for mode in (0o000, 0o400, 0o500):
+            copy = shutil.copytree(root, tmp_path / "copy")
+            before = contents(copy)
+            (copy / name).chmod(mode)
+            try:
+                with unprivileged():
+                    OpenDirectory(str(copy), kernels, QuorumConfig(), NodeSettings(), lambda *_: None).close(None)
+            except FastQuorumError as error:
+                assert isinstance(error, DirectoryError), (name, mode, error)
+                (copy / name).chmod(0o700)
+                assert contents(copy) == before, (name, mode)
+                refused.add(name)
+            shutil.rmtree(copy)
+    last = max(name for name in files_of(root) if name.endswith(".log"))
+    assert refused >= {LOG_DIRECTORY, ".", QUORUM_STATE, last, META_PROPERTIES, OWN_PROPERTIES}
+
+
+@pytest.mark.parametrize("name", [LOG_DIRECTORY, QUORUM_STATE])
+def test_what_no_node_may_write_no_other_command_changes(tmp_path: Path, kernels: Kernels, name: str) -> None:
+    whole = made(tmp_path / "ours", kernels, [NO_OP] * 5, LogKind.METADATA)
+    root = crashed(whole, tmp_path / "n1", kernels)
+    before = contents(root)
+    (root / name).chmod(0o500)
+    for act in (trim_directory, hand_to_kafka):
+        with unprivileged(), pytest.raises(DirectoryError, match=f"{name}: is read-only here; look at its owner"):
+            act(str(root), kernels)
+    assert contents(root) == before
 
 
 def test_a_format_that_goes_on_meanwhile_is_no_directory_that_lost_a_file(tmp_path: Path, kernels: Kernels) -> None:

@@ -8,15 +8,18 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Self
+from typing import Final, Self
 
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, DirectoryReplaced, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.io_odd import check_not_dangling, check_not_odd
 from fastquorum.storage.io_reserve import DescriptorReserve
-from fastquorum.storage.names import TEMPORARY_SUFFIX
+from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE, TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
+
+_WRITTEN: Final = ("", LOG_DIRECTORY, QUORUM_STATE)
+"""Directories whose files a start replaces, and what it writes in place. Recovery looks at the segments it keeps."""
 
 
 class RealDisk:
@@ -60,9 +63,8 @@ class RealDisk:
         # As an open asks: by the effective user.
         if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
             raise DirectoryError("may not be read by this user", remedy(errno.EACCES), path)
-        if writable and not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
-            hint = "look at its owner and mode, and whether its file system is mounted read-write"
-            raise DirectoryError("is read-only here", hint, path)
+        if writable:
+            _check_writable(path)
         return cls(path, kernels, is_read_only=not writable)
 
     @property
@@ -181,6 +183,17 @@ class RealDisk:
             if self._is_read_only and failed.is_refusal:
                 raise _refused(failed) from error
             raise failed from error
+
+
+def _check_writable(root: str) -> None:
+    """DirectoryError unless this user may write all that a start writes, but for the segments: one that finds out in
+    the middle has changed what was written before."""
+    for name in _WRITTEN:
+        path = os.path.join(root, name) if name else root
+        needed = os.W_OK | os.X_OK if os.path.isdir(path) else os.W_OK
+        if os.path.exists(path) and not os.access(path, needed, effective_ids=True):
+            hint = "look at its owner and mode, and whether its file system is mounted read-write"
+            raise DirectoryError("is read-only here", hint, path)
 
 
 @contextmanager
