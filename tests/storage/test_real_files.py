@@ -28,9 +28,10 @@ from fastquorum.storage.identity import parse_voters
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_open import trim_directory
 from fastquorum.storage.io_state import RESERVE_BYTES, LmdbStateStore
 from fastquorum.storage.log import Log
-from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
+from fastquorum.storage.names import LOCK, LOG_DIRECTORY, META_PROPERTIES, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
 from tests.privileges import fill, mounted, strace, unprivileged
@@ -340,6 +341,50 @@ def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
             DirectoryLock.acquire(str(tmp_path))
         other.communicate("")
     DirectoryLock.acquire(str(tmp_path)).release()
+
+
+def hard_linked(source: Path, root: Path, *copied: str) -> Path:
+    """A copy whose files are those of the source, but for these, and for the lock's, which every copy may lack."""
+    root.mkdir()
+    for path in sorted(source.rglob("*")):
+        target = root / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir()
+        elif path.name in copied:
+            shutil.copy(path, target)
+        elif path.name != LOCK:
+            os.link(path, target)
+    return root
+
+
+@pytest.mark.parametrize("copied", [(), (META_PROPERTIES,), (QUORUM_STATE,)], ids=["none", "properties", "state"])
+def test_a_hard_linked_copy_of_a_directory_in_use_is_in_use(
+    kernels: Kernels, tmp_path: Path, copied: tuple[str, ...]
+) -> None:
+    """Both would write the same files, as `cp -al` leaves them."""
+    root = tmp_path / "n1"
+    formatted(root, kernels)
+    DataDirectory.open(str(root), kernels, SMALL, FakeFlusher()).close()
+    program = (
+        "import sys\nfrom fastquorum.storage.io_lock import DirectoryLock\n"
+        "lock = DirectoryLock.acquire(sys.argv[1])\nprint('held', flush=True)\nsys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        twin = hard_linked(root, tmp_path / "twin", *copied)
+        before = contents(twin)
+        for act in (
+            lambda: DataDirectory.open(str(twin), kernels, SMALL, FakeFlusher()),
+            lambda: trim_directory(str(twin), kernels),
+        ):
+            with pytest.raises(DirectoryError, match="is in use by another process.*hard link"):
+                act()
+        assert {name: data for name, data in contents(twin).items() if name != LOCK} == before
+        other.communicate("")
+    DataDirectory.open(str(twin), kernels, SMALL, FakeFlusher()).close()
 
 
 def test_a_condemned_directory_stays_shut_in_this_process(tmp_path: Path) -> None:

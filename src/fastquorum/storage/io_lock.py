@@ -2,15 +2,17 @@
 
 The lock is a POSIX (fcntl) write lock on the whole file, as Java's FileChannel takes it, so Kafka and fastquorum
 exclude each other. Such locks do not exclude their own process, and closing any descriptor of the file drops them:
-hence the registry. The log's directory has a lock of its own (flock), for it may be reached by two data directories,
-through a link, and `.lock` may be removed while it is held; a file system that has no such locks does without. A
-directory whose disk failed stays condemned until the process ends, because the page cache may
+hence the registry. What two data directories may share has a lock of its own (flock): the log's directory may be reached
+through a link, the files of a copy may be hard links, and `.lock` may be removed while it is held; a file system that
+has no such locks does without. Nothing else may be locked so that is the same in the directories of other nodes, as
+tools that save room make one file of equal ones. A directory whose disk failed stays condemned until the process ends, because the page cache may
 hold what the disk does not (README, decision 3).
 """
 
 import errno
 import fcntl
 import os
+import stat
 import threading
 from contextlib import suppress
 from typing import Final
@@ -18,10 +20,14 @@ from typing import Final
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError
 from fastquorum.storage.io_odd import check_not_odd
-from fastquorum.storage.names import LOCK, LOG_DIRECTORY
+from fastquorum.storage.names import LOCK, LOG_DIRECTORY, META_PROPERTIES, QUORUM_STATE
 
 _HELD: Final = (errno.EACCES, errno.EAGAIN)
 """Another process has a lock that conflicts."""
+
+_SHARED: Final = (LOG_DIRECTORY, META_PROPERTIES, QUORUM_STATE)
+"""Each stays the same file for as long as a node runs, and says which node it is: no two nodes have it in common. LMDB
+locks none of its file here (fcntl or flock)."""
 
 _guard = threading.Lock()
 _held: "Final[dict[str, DirectoryLock]]" = {}
@@ -31,11 +37,11 @@ _condemned: Final[dict[str, str]] = {}
 class DirectoryLock:
     """The lock on one data directory; made by `acquire`."""
 
-    def __init__(self, root: str, fd: int, log_fd: int) -> None:
-        """`log_fd`: of the log's directory; -1: there is none yet."""
+    def __init__(self, root: str, fd: int, shared: list[int]) -> None:
+        """`shared`: descriptors of what another data directory may share, and is there."""
         self._root = root
         self._fd = fd
-        self._log_fd = log_fd
+        self._shared = shared
 
     @classmethod
     def acquire(cls, root: str) -> "DirectoryLock":
@@ -52,7 +58,7 @@ class DirectoryLock:
                 raise DirectoryError("is open in this process already", "close the other handle first", path)
             fd = _lock_file(path)
             try:
-                lock = cls(path, fd, _lock_log(path))
+                lock = cls(path, fd, _lock_shared(path))
             except BaseException:
                 os.close(fd)
                 raise
@@ -71,11 +77,8 @@ class DirectoryLock:
             self._close()
 
     def _close(self) -> None:
-        for fd in (self._log_fd, self._fd):
-            if fd >= 0:
-                with suppress(OSError):  # nothing was written to it, and the lock is gone in any case: close(2)
-                    os.close(fd)
-        self._fd = self._log_fd = -1
+        _close_all([*self._shared, *([self._fd] if self._fd >= 0 else [])])
+        self._fd, self._shared = -1, []
 
     def condemn(self, reason: str) -> None:
         """A storage error happened: this process must never open the directory again. Keeps the lock's release to
@@ -100,22 +103,43 @@ def _lock_file(root: str) -> int:
     return fd
 
 
-def _lock_log(root: str) -> int:
-    """Lock the log's directory, whoever else reaches it by whatever name; -1: it is not there. DirectoryError."""
-    path = os.path.join(root, LOG_DIRECTORY)
+def _lock_shared(root: str) -> list[int]:
+    """Lock what is there of it, whoever else reaches it by whatever name. DirectoryError."""
+    locked: list[int] = []
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:  # it is missing, or whoever uses it says what is wrong with it
-        return -1
+        for name in _SHARED:
+            locked += _flock(os.path.join(root, name))
+    except BaseException:
+        _close_all(locked)
+        raise
+    return locked
+
+
+def _flock(path: str) -> list[int]:
+    """The descriptor; none if it is not there, cannot be read, or is something else: whoever uses it says so."""
+    try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            return []
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(fd)
-        raise lock_refusal(error, path) from error
+        hint = "stop it first, or, if this is a copy, make one that shares no file with it (`cp -a`)"
+        raise DirectoryError("is in use by another process, perhaps through a hard link", hint, path) from error
     except OSError:
         os.close(fd)
-        return -1
-    return fd
+        return []
+    return [fd]
+
+
+def _close_all(fds: list[int]) -> None:
+    for fd in fds:
+        with suppress(OSError):  # nothing was written to it, and the lock is gone in any case: close(2)
+            os.close(fd)
 
 
 def _check_there(fd: int, path: str) -> None:
@@ -139,9 +163,8 @@ def _forget_in_child() -> None:
     _guard = threading.Lock()  # the parent's may have been held by another thread
     for lock in _held.values():
         lock._fd = -1
-        if lock._log_fd >= 0:
-            os.close(lock._log_fd)  # a child that outlives its parent would hold it
-            lock._log_fd = -1
+        _close_all(lock._shared)  # a child that outlives its parent would hold them
+        lock._shared = []
     _held.clear()
 
 
