@@ -380,7 +380,7 @@ def test_a_hard_linked_copy_of_a_directory_in_use_is_in_use(
             lambda: DataDirectory.open(str(twin), kernels, SMALL, FakeFlusher()),
             lambda: trim_directory(str(twin), kernels),
         ):
-            with pytest.raises(DirectoryError, match="is in use by another process.*hard link"):
+            with pytest.raises(DirectoryError, match=r"is in use by another process.*hard link"):
                 act()
         assert {name: data for name, data in contents(twin).items() if name != LOCK} == before
         other.communicate("")

@@ -213,8 +213,7 @@ def test_what_may_not_be_written_is_refused_before_anything_is(tmp_path: Path, k
             try:
                 with unprivileged():
                     OpenDirectory(str(copy), kernels, QuorumConfig(), NodeSettings(), lambda *_: None).close(None)
-            except FastQuorumError as error:
-                assert isinstance(error, DirectoryError), (name, mode, error)
+            except DirectoryError:
                 (copy / name).chmod(0o700)
                 assert contents(copy) == before, (name, mode)
                 refused.add(name)

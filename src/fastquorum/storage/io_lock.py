@@ -2,11 +2,11 @@
 
 The lock is a POSIX (fcntl) write lock on the whole file, as Java's FileChannel takes it, so Kafka and fastquorum
 exclude each other. Such locks do not exclude their own process, and closing any descriptor of the file drops them:
-hence the registry. What two data directories may share has a lock of its own (flock): the log's directory may be reached
-through a link, the files of a copy may be hard links, and `.lock` may be removed while it is held; a file system that
-has no such locks does without. Nothing else may be locked so that is the same in the directories of other nodes, as
-tools that save room make one file of equal ones. A directory whose disk failed stays condemned until the process ends, because the page cache may
-hold what the disk does not (README, decision 3).
+hence the registry. What two data directories may share has a lock of its own (flock): the log's directory may be
+reached through a link, the files of a copy may be hard links, and `.lock` may be removed while it is held; a file
+system that has no such locks does without. Nothing may be locked so that is the same in other nodes' directories:
+tools that save room make one file of equal ones. A directory whose disk failed stays condemned until the process ends,
+because the page cache may hold what the disk does not (README, decision 3).
 """
 
 import errno
