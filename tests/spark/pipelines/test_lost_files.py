@@ -125,6 +125,16 @@ def test_properties_of_another_cluster_are_told_and_the_records_are_those_of_use
     assert [row["verdict"] for row in as_report(LocalEngine(1).audit_replicas(str(node)))["replicas"]] == ["same"]
 
 
+def test_a_log_of_another_kind_than_its_directory_is_told_by_both_audits(tmp_path: Path) -> None:
+    with fq.sync.open(str(tmp_path / "n1"), node_id=1, kernels="native", log="metadata") as quorum:
+        quorum.wait_ready()
+    own = tmp_path / "n1" / OWN_PROPERTIES
+    own.write_text(own.read_text().replace("log.kind=metadata", "log.kind=user"))
+    (row,) = as_report(LocalEngine(1).audit_replicas(str(tmp_path)))["replicas"]
+    assert "says that it is a user log" in row["not_started"]
+    assert ("not-started", row["not_started"]) in broken(tmp_path)
+
+
 def test_records_without_what_says_whose_they_are_are_told_in_the_words_of_run(node: Path) -> None:
     for name in (META_PROPERTIES, QUORUM_STATE):
         (node / name).unlink()

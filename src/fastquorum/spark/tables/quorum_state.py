@@ -26,6 +26,7 @@ from fastquorum.spark.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
+from fastquorum.storage.contents import check_kind
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
@@ -80,7 +81,7 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "refused": _refused(log, mark),
         "properties_error": _properties_error(log),
     }
-    file_fault = same["properties_error"] or _file_fault(log) or _first_voters_fault(log)
+    file_fault = same["properties_error"] or _file_fault(log) or _beginning_fault(log)
     last_epoch = _last_epoch(log, mark)  # before the state, which a node writes first
     for row in _states(log, options):
         yield {**row, **same, "not_started": file_fault or _state_fault(log, row) or _stale_fault(log, row, last_epoch)}
@@ -120,12 +121,14 @@ def _last_epoch(log: FoundLog, mark: Mark | None) -> int:
     return max((each.id.epoch for each in log.checkpoints if each.id.offset == log.begin_offset), default=0)
 
 
-def _first_voters_fault(log: FoundLog) -> str | None:
-    """Why a node of ours could not read who votes at first, which it does whatever its log has by now."""
+def _beginning_fault(log: FoundLog) -> str | None:
+    """Why a node of ours could not read who votes at first, which it does whatever its log has by now, or would not
+    take the log for one of the kind that its directory was formatted for."""
     if not any(each.path == f"{log.directory}/{names.OWN_PROPERTIES}" for each in log.files):
         return None
     try:
         disk, _ = disk_of(log)
+        check_kind(disk, load("native"), read_identity(disk))
         if disk.exists(names.ZERO_CHECKPOINT):
             read_checkpoint(disk, load("native"), names.ZERO_CHECKPOINT)
     except (CorruptionError, DirectoryError) as error:
