@@ -18,11 +18,11 @@ from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.image.fold import Place
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.kernels import Kernels, load
-from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.checkpoint import CheckpointTimes
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest

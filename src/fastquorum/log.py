@@ -11,7 +11,7 @@ from fastquorum.home import expanded
 from fastquorum.kernels import Kernels, load
 from fastquorum.offsets import check_position
 from fastquorum.storage.images import fold_log, two_images
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.storage.verifying import Finding, Severity, Verification
 from fastquorum.types import Offset

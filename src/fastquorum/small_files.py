@@ -12,7 +12,7 @@ from typing import Final
 
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import UsageError
-from fastquorum.storage.io_odd import odd_file
+from fastquorum.storage.io.odd import odd_file
 
 BYTES_MAX: Final = 1 << 20
 _STDIN: Final = 0

@@ -11,8 +11,8 @@ import pytest
 
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
-from fastquorum.storage.checkpoint import data_values, read_checkpoint
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, ZERO_CHECKPOINT
 from fastquorum.types import Uuid
 from tests.api.nodes import CLUSTER_ID

@@ -19,7 +19,7 @@ from fastquorum.cli.demo.cluster_verdict import ClusterVerdict, judge
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord

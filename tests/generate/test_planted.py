@@ -11,9 +11,9 @@ from fastquorum.errors import CorruptionError
 from fastquorum.generate import FINDERS, LIST, GenerateOptions, Kind, Span, generate
 from fastquorum.generate.stories import CHANGES, CHURNS, FLAPS, STORM_ELECTIONS
 from fastquorum.kernels import load
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.recovery import inspect
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.recovery import inspect
 from fastquorum.storage.verifying import Severity, Verification
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
 from fastquorum.wire.records.cluster import ConfigRecord

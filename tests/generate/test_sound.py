@@ -13,7 +13,7 @@ from fastquorum import sync
 from fastquorum.generate import GenerateOptions, Span, generate
 from fastquorum.kernels import load
 from fastquorum.storage.images import fold_log, fold_snapshot
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
 from fastquorum.wire.records.cluster import ConfigRecord

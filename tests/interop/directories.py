@@ -10,8 +10,8 @@ from pathlib import Path
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.storage.format import create_log
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 
 CLUSTER = Path(__file__).parents[1] / "golden" / "kafka-4.3.0" / "cluster"

@@ -13,8 +13,8 @@ import pytest
 from fastquorum.controller.image import EMPTY
 from fastquorum.controller.image.fold import Place
 from fastquorum.kernels import load
-from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
+from fastquorum.storage.log.checkpoint import CheckpointTimes
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.message import Message

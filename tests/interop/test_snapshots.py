@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from fastquorum.kernels import load
-from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import fold_log, snapshot_batches
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import open_offline
+from fastquorum.storage.log.checkpoint import CheckpointTimes
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch
 from tests.wire.golden import CLUSTER
 

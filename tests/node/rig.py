@@ -20,11 +20,11 @@ from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.door import api_versions
 from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.checkpoint import CheckpointState
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import NO_NODE, Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire import ApiKey, Message, decode_request, decode_response, encode_request, request_header
 from fastquorum.wire import encode_response as response_frame

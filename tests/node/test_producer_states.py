@@ -7,8 +7,8 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.producers import NO_SEQUENCE, PRODUCERS_MAX, Stamp, stamp_of
 from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
 from fastquorum.node.producer_states import COUNTER_BITS, LONG_AGO_MS, NAMED, REMEMBERED_US, ProducerStates
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch
 from tests.storage.logs import Rig, checkpoint
 

@@ -14,7 +14,7 @@ from fastquorum import log
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import load
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import decode_state
 from fastquorum.types import Endpoint

@@ -14,7 +14,7 @@ from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -9,8 +9,8 @@ import pytest
 from fastquorum import log
 from fastquorum.errors import FatalError
 from fastquorum.kernels import load
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.mark import read_mark
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.mark import read_mark
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.process.cluster import Cluster, cluster
 

@@ -27,7 +27,7 @@ from fastquorum.raft.core import Core
 from fastquorum.raft.leader import Leader
 from fastquorum.raft.raft import Raft
 from fastquorum.raft.voters import LogHistory
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest

@@ -30,9 +30,9 @@ from fastquorum.sim.nemesis import Nemesis
 from fastquorum.sim.network import Packet
 from fastquorum.sim.process import Process
 from fastquorum.sim.world import World
-from fastquorum.storage.flushing import FlushResult
-from fastquorum.storage.log import Log
-from fastquorum.storage.marking import Marking
+from fastquorum.storage.log.flushing import FlushResult
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.marking import Marking
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
 from fastquorum.wire.messages.quorum import VoteRequest
 from tests.lane import mutants as lane

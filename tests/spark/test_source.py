@@ -14,7 +14,7 @@ from fastquorum.kernels import load
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.images import fold_snapshot
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from tests.conftest import ROOT
 from tests.spark.tables.test_records import dumped
 from tests.wire.golden import CLUSTER

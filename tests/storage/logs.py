@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
 from tests.lane.builders import crowded_batch

@@ -9,8 +9,8 @@ from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.format import FormatOptions
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.io_handover import hand_to_kafka
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.handover import hand_to_kafka
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, OWN_PROPERTIES
 from fastquorum.types import Uuid
 

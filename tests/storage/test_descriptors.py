@@ -10,7 +10,7 @@ import pytest
 
 from fastquorum.errors import FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import pytest
 from fastquorum.errnos import REFUSALS, remedy
 from fastquorum.errors import DirectoryError, StateStoreFailed, StorageFailed
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_lock import lock_refusal
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.lock import lock_refusal
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.names import QUORUM_STATE
 from tests.conftest import ROOT
 from tests.privileges import strace
@@ -64,7 +64,7 @@ def test_a_number_that_is_not_known_is_told_in_the_systems_words() -> None:
 def test_what_the_system_answers_to_a_lock_reaches_the_user(tmp_path: Path, code: int, words: str) -> None:
     (tmp_path / ".lock").touch()
     injected = strace(tmp_path / "strace.log", f"fcntl:error={errno.errorcode[code]}", of=tmp_path / ".lock")
-    program = f"from fastquorum.storage.io_lock import DirectoryLock; DirectoryLock.acquire({str(tmp_path)!r})"
+    program = f"from fastquorum.storage.io.lock import DirectoryLock; DirectoryLock.acquire({str(tmp_path)!r})"
     done = subprocess.run(
         [*injected, sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
     )

@@ -8,11 +8,11 @@ import pytest
 
 from fastquorum.errors import DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.checkpoint import CheckpointTimes, data_values, encode_checkpoint, read_checkpoint
 from fastquorum.storage.format import FormatOptions, bootstrap_checkpoint, format_directory
 from fastquorum.storage.identity import LogKind, format_voters, parse_voters, read_identity
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.mark import ANEW, LogPosition, Mark, encode_mark
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.checkpoint import CheckpointTimes, data_values, encode_checkpoint, read_checkpoint
+from fastquorum.storage.log.mark import ANEW, LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,

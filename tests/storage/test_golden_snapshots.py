@@ -9,9 +9,9 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline, trim_directory
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import open_offline, trim_directory
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, parse_checkpoint, segment_name
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet

@@ -14,10 +14,10 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind, parse_voters, read_identity
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX
 from fastquorum.types import ReplicaKey, Uuid, VoterSet

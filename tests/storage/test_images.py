@@ -10,12 +10,13 @@ from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Place
 from fastquorum.errors import CorruptionError, DirectoryError, ImageFailed, OffsetOutOfRange, UsageError
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels
-from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_snapshot, snapshot_batches, two_images
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import fold_file, open_offline
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import fold_file, open_offline
+from fastquorum.storage.log.checkpoint import CheckpointTimes
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     LOG_DIRECTORY,
@@ -23,7 +24,6 @@ from fastquorum.storage.names import (
     checkpoint_name,
     segment_name,
 )
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire.records.cluster import BeginTransactionRecord, EndTransactionRecord, FeatureLevelRecord
 from fastquorum.wire.records.metadata import encode_metadata_record

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.lmdb_file import values_in
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner
@@ -98,7 +98,7 @@ import sys
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.state_value import StateOwner
 from fastquorum.types import Uuid
 

@@ -12,10 +12,10 @@ from fastquorum.errors import FsyncFailed, OffsetOutOfRange, StorageFailed
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.lane import LaneLog
 from fastquorum.raft.ports import LogView
-from fastquorum.storage import reading
-from fastquorum.storage.flushing import FlushResult
+from fastquorum.storage.log import reading
+from fastquorum.storage.log.flushing import FlushResult
+from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
-from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 
 from .logs import Rig
 

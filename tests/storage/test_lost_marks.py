@@ -20,15 +20,15 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
-from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.format import ORDER
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
-from fastquorum.storage.io_state import LmdbStateStore, write_unsynced
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.io.state import LmdbStateStore, write_unsynced
 from fastquorum.storage.kafka_state import encode_kafka_state
 from fastquorum.storage.lmdb_file import values_in
+from fastquorum.storage.log.epochs import format_epochs
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,

@@ -13,9 +13,9 @@ from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import KEY_COUNT, Identity, LogKind, meta_by_kafka, parse_voters, read_identity
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.handover import hand_to_kafka, take_from_kafka
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,

@@ -11,10 +11,10 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_lock import DirectoryLock
-from fastquorum.storage.io_open import open_offline, read_file_batches, trim_directory
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.lock import DirectoryLock
+from fastquorum.storage.io.opening import open_offline, read_file_batches, trim_directory
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog, segment_batches, trim_log
 from fastquorum.storage.ports import FileMode

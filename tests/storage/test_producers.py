@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.producers import BATCHES_KEPT, NO_SEQUENCE, Producers, Stamp, stamp_of
+from fastquorum.storage.log.producers import catch_up
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.producers import catch_up
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch
 
 from .logs import Rig, checkpoint

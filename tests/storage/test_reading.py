@@ -4,12 +4,12 @@ import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
-from fastquorum.storage import recovery, scanning
-from fastquorum.storage.index import decode_index
+from fastquorum.storage.log import recovery, scanning
+from fastquorum.storage.log.index import decode_index
+from fastquorum.storage.log.reading import walk
+from fastquorum.storage.log.scanning import scan_segment
+from fastquorum.storage.log.tail import RecentTail
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.reading import walk
-from fastquorum.storage.scanning import scan_segment
-from fastquorum.storage.tail import RecentTail
 
 from .logs import Rig
 

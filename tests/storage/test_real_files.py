@@ -25,12 +25,12 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.format import FormatOptions, create_log, format_directory
 from fastquorum.storage.identity import parse_voters
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_lock import DirectoryLock
-from fastquorum.storage.io_open import trim_directory
-from fastquorum.storage.io_state import RESERVE_BYTES, LmdbStateStore
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.lock import DirectoryLock
+from fastquorum.storage.io.opening import trim_directory
+from fastquorum.storage.io.state import RESERVE_BYTES, LmdbStateStore
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOCK, LOG_DIRECTORY, META_PROPERTIES, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
@@ -329,7 +329,7 @@ def test_one_handle_in_a_process(tmp_path: Path) -> None:
 
 def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom fastquorum.storage.io_lock import DirectoryLock\n"
+        "import sys\nfrom fastquorum.storage.io.lock import DirectoryLock\n"
         "lock = DirectoryLock.acquire(sys.argv[1])\nprint('held', flush=True)\nsys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -366,7 +366,7 @@ def test_a_hard_linked_copy_of_a_directory_in_use_is_in_use(
     formatted(root, kernels)
     DataDirectory.open(str(root), kernels, SMALL, FakeFlusher()).close()
     program = (
-        "import sys\nfrom fastquorum.storage.io_lock import DirectoryLock\n"
+        "import sys\nfrom fastquorum.storage.io.lock import DirectoryLock\n"
         "lock = DirectoryLock.acquire(sys.argv[1])\nprint('held', flush=True)\nsys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -393,7 +393,7 @@ def test_a_condemned_directory_stays_shut_in_this_process(tmp_path: Path) -> Non
     lock.release()
     with pytest.raises(DirectoryError, match=r"fdatasync: EIO.*restart the process"):
         DirectoryLock.acquire(str(tmp_path))
-    program = f"from fastquorum.storage.io_lock import DirectoryLock\nDirectoryLock.acquire({str(tmp_path)!r})"
+    program = f"from fastquorum.storage.io.lock import DirectoryLock\nDirectoryLock.acquire({str(tmp_path)!r})"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -583,7 +583,7 @@ import sys
 from fastquorum.errors import StateStoreFailed
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.state_value import StateOwner
 from fastquorum.types import Uuid
 store = LmdbStateStore(sys.argv[1], StateOwner("c", 1, Uuid(b"d" * 16)), load("pure"))

@@ -6,10 +6,10 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, Kernels
-from fastquorum.storage.mark import VERSION, encode_mark, read_mark
+from fastquorum.storage.log.mark import VERSION, encode_mark, read_mark
+from fastquorum.storage.log.recovery import recover
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.recovery import recover
 from fastquorum.storage.verifying import verify_log
 from fastquorum.types import OffsetAndEpoch
 

@@ -7,10 +7,10 @@ import pytest
 
 from fastquorum.errors import CorruptionError, OffsetOutOfRange
 from fastquorum.kernels import Kernels, load
-from fastquorum.storage.mark import Mark, decode_mark, encode_mark, read_mark
+from fastquorum.storage.log.mark import Mark, decode_mark, encode_mark, read_mark
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, join, parse_index, parse_segment, segment_name
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.storage.verifying import Severity
 from fastquorum.types import OffsetAndEpoch
 

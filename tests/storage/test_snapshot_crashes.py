@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fastquorum.kernels import Kernels, load
-from fastquorum.storage.mark import read_mark
+from fastquorum.storage.log.mark import read_mark
+from fastquorum.storage.log.recovery import recover
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.recovery import recover
 from fastquorum.types import OffsetAndEpoch
 
 from .fake_disk import Crashed, FakeDisk

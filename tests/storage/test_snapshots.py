@@ -19,14 +19,14 @@ from fastquorum.errors import (
 )
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.producers import Stamp
-from fastquorum.storage import scanning
-from fastquorum.storage.checkpoint import CheckpointState, CheckpointTimes, checkpoint_batches
 from fastquorum.storage.identity import Identity, LogKind
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.mark import ANEW, LogPosition, write_mark
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log import scanning
+from fastquorum.storage.log.checkpoint import CheckpointState, CheckpointTimes, checkpoint_batches
+from fastquorum.storage.log.mark import ANEW, LogPosition, write_mark
+from fastquorum.storage.log.snapshots import Snapshots, find_snapshots, write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.snapshots import Snapshots, find_snapshots, write_snapshot
 from fastquorum.storage.startup import first_voters
 from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet

@@ -15,10 +15,10 @@ from fastquorum.node.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.format import FormatOptions, check_without_log, format_directory
 from fastquorum.storage.identity import Identity, LogKind, parse_voters
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_handover import hand_to_kafka
-from fastquorum.storage.io_open import open_offline, trim_directory
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.handover import hand_to_kafka
+from fastquorum.storage.io.opening import open_offline, trim_directory
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     DURABLE_MARK,

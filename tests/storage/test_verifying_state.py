@@ -10,7 +10,7 @@ import pytest
 import fastquorum as fq
 from fastquorum.cli.main import main
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, OWN_PROPERTIES, QUORUM_STATE
 from fastquorum.storage.verifying import Severity
 

@@ -7,8 +7,8 @@ import pytest
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, Kernels, Record
 from fastquorum.node.control import read_span, recovered
-from fastquorum.storage.checkpoint import header_of, read_checkpoint
-from fastquorum.storage.voter_sets import voter_set
+from fastquorum.storage.log.checkpoint import header_of, read_checkpoint
+from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire.records.control import encode_control_record
 from fastquorum.wire.records.control_values import VotersRecord

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.kernels import Kernels
-from fastquorum.storage.windows import Windows
+from fastquorum.storage.log.windows import Windows
 
 PAGE = 4096
 

@@ -19,7 +19,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_snapshot
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 

@@ -16,7 +16,7 @@ from fastquorum.client.quorum import FETCH_BYTES, LOOK_AGAIN_S, QuorumClient
 from fastquorum.errors import CorruptionError, NotReady, OffsetOutOfRange, PeerProtocolError, UsageError
 from fastquorum.kernels import BatchFault, Kernels
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.scanning import bytes_needed
+from fastquorum.storage.log.scanning import bytes_needed
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.error_codes import error_name

@@ -36,10 +36,10 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import first_values
 from fastquorum.raft.election import ElectionState
 from fastquorum.sim.prng import Prng
-from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import FormatOptions, format_directory, meta_properties
 from fastquorum.storage.identity import Identity, LogKind
-from fastquorum.storage.io_state import write_unsynced
+from fastquorum.storage.io.state import write_unsynced
+from fastquorum.storage.log.checkpoint import data_values
 from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from fastquorum.types import NodeId, Offset
 

@@ -16,9 +16,9 @@ from fastquorum.generate.planted import Planted
 from fastquorum.generate.writing import Batch, append
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchInfo, Kernels
 from fastquorum.sim.prng import Prng
-from fastquorum.storage.epochs import parse_epochs
-from fastquorum.storage.log import Log
-from fastquorum.storage.mark import LogPosition, read_mark, write_mark
+from fastquorum.storage.log.epochs import parse_epochs
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.mark import LogPosition, read_mark, write_mark
 from fastquorum.storage.names import (
     EPOCH_CHECKPOINT,
     LOG_DIRECTORY,

@@ -8,7 +8,7 @@ import shutil
 from typing import Any, Final, cast
 
 from fastquorum.kernels import SegmentFile
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.names import TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
 

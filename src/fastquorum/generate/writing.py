@@ -11,10 +11,10 @@ from fastquorum.controller.image import Image
 from fastquorum.generate.drafts import DraftDisk, NoFlush
 from fastquorum.kernels import Kernels
 from fastquorum.node import control
-from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.checkpoint import CheckpointTimes, checkpoint_batches
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire.codec.codec import Codec, codec_of
 from fastquorum.wire.message import Message

@@ -28,7 +28,7 @@ from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
 from fastquorum.version import __version__

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan
 from fastquorum.raft.events import RecordSpan
-from fastquorum.storage.log import Log
-from fastquorum.storage.voter_sets import voter_set
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.records.control import (

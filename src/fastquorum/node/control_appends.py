@@ -9,7 +9,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.node import control
 from fastquorum.node.first_records import is_without_records
 from fastquorum.node.ports import WallClock
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import Epoch, Offset
 from fastquorum.wire import Message
 

@@ -27,7 +27,7 @@ from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import QUORUM_APIS, Request
 from fastquorum.raft.events import Token
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
 from fastquorum.wire.messages.cluster import DescribeClusterRequest

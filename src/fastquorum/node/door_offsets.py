@@ -7,7 +7,7 @@ Source: the Kafka protocol guide; KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023.
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.storage.reading import TimestampOffset
+from fastquorum.storage.log.reading import TimestampOffset
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse

@@ -9,8 +9,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.node import control
 from fastquorum.node.ports import LaneLock
 from fastquorum.raft import events as ev
-from fastquorum.storage.log import Log
-from fastquorum.storage.segments import SEGMENT_RECORDS_MAX
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.segments import SEGMENT_RECORDS_MAX
 from fastquorum.types import Epoch, NodeId
 from fastquorum.wire.messages.fetch import FetchResponse
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastquorum.controller.image.features import METADATA_VERSION, METADATA_VERSION_MIN, Level
 from fastquorum.kernels import Kernels
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.wire.records.cluster import (
     BeginTransactionRecord,
     ConfigRecord,

@@ -35,7 +35,7 @@ from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transpo
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms, with_answered
 from fastquorum.node.tallies import Tallied
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
 

@@ -3,9 +3,9 @@
 from fastquorum.kernels import Kernels
 from fastquorum.node import control
 from fastquorum.node.ports import LaneLock
-from fastquorum.storage.log import Log
-from fastquorum.storage.reading import TimestampOffset
-from fastquorum.storage.segments import Stretch
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.reading import TimestampOffset
+from fastquorum.storage.log.segments import Stretch
 from fastquorum.types import Offset
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Connection
-from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.log.checkpoint import CheckpointState
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 
 LaneLock = AbstractContextManager[object]
@@ -113,7 +113,7 @@ class SnapshotWriter(Protocol):
         batches: Iterable[bytes],
         done: Callable[[CheckpointState | FastQuorumError], None],
     ) -> None:
-        """As `storage.snapshots.write_snapshot`. `done` is called on the replica's thread, and `on_tick` after it,
+        """As `storage.log.snapshots.write_snapshot`. `done` is called on the replica's thread, and `on_tick` after it,
         unless the replica is over by then."""
         ...
 

@@ -15,8 +15,8 @@ from fastquorum.kernels import Buffer, Kernels, Producers
 from fastquorum.kernels.producers import ProducedBatch, Stamp, max_timestamp_ms_of
 from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
 from fastquorum.node.ports import WallClock
-from fastquorum.storage.log import Log
-from fastquorum.storage.producers import catch_up
+from fastquorum.storage.log.log import Log
+from fastquorum.storage.log.producers import catch_up
 from fastquorum.types import Epoch, Micros, Offset
 
 CATCH_UP_BYTES: Final = 64 * 1024 * 1024

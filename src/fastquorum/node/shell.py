@@ -17,7 +17,7 @@ from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.tallies import Progress, Refusals
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 
 Terms = LeaderTerms | FollowerTerms

@@ -16,8 +16,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.ports import SnapshotReport, SnapshotWriter, WallClock
 from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
-from fastquorum.storage.checkpoint import CheckpointState, CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
+from fastquorum.storage.log.checkpoint import CheckpointState, CheckpointTimes
 from fastquorum.types import Micros, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft.election import ElectionState
 from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.report import Violation
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import (
     LOG_DIRECTORY,
     checkpoint_name,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import Offset
 
 Watcher = Callable[[bool, Offset], None]

@@ -38,7 +38,7 @@ from fastquorum.sim.state import SimStateStore
 from fastquorum.sim.strangers import STRANGER_ID
 from fastquorum.sim.threads import LaneThread, ReplicaThread
 from fastquorum.sim.transport import SimTransport
-from fastquorum.storage.checkpoint import data_values, read_checkpoint
+from fastquorum.storage.log.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest

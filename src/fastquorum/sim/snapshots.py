@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.sim.prng import Prng
-from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.log.checkpoint import CheckpointState
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch
 
 if TYPE_CHECKING:

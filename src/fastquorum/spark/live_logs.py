@@ -15,7 +15,7 @@ from fastquorum.spark.logs import Found, FoundLog, find
 from fastquorum.spark.store_disk import durable_mark_of
 from fastquorum.spark.stores import store_of
 from fastquorum.storage import names
-from fastquorum.storage.mark import Mark
+from fastquorum.storage.log.mark import Mark
 from fastquorum.types import Offset
 
 T = TypeVar("T")

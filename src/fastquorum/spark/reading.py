@@ -13,7 +13,7 @@ from fastquorum.kernels import BatchFault, Buffer, Kernels, RowReader
 from fastquorum.kernels.rows import Rows
 from fastquorum.spark.splits import Piece
 from fastquorum.spark.stores import Store, store_of
-from fastquorum.storage.scanning import bytes_needed
+from fastquorum.storage.log.scanning import bytes_needed
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

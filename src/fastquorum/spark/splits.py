@@ -14,7 +14,7 @@ from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
 from fastquorum.spark.stores import Store, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.index import decode_index
+from fastquorum.storage.log.index import decode_index
 from fastquorum.types import Offset
 
 SPLIT_BYTES: Final = 64 << 20

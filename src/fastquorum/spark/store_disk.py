@@ -7,10 +7,10 @@ from fastquorum.kernels import SegmentFile, load
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.stores import Store, store_of
 from fastquorum.storage import names
-from fastquorum.storage.epochs import parse_epochs
-from fastquorum.storage.mark import Mark, read_mark
+from fastquorum.storage.log.epochs import parse_epochs
+from fastquorum.storage.log.mark import Mark, read_mark
+from fastquorum.storage.log.scanning import EPOCH_MAX
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.scanning import EPOCH_MAX
 from fastquorum.types import OFFSET_MAX
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from fastquorum.errnos import remedy
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.storage.io_odd import check_not_odd, dangling, odd_file
+from fastquorum.storage.io.odd import check_not_odd, dangling, odd_file
 
 _SCHEME: Final = "://"
 _LOCAL: Final = "file://"

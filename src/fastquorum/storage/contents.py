@@ -8,10 +8,10 @@ user's; but a format for users leaves no first records beside it. Source: KIP-63
 from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, UnsupportedVersion, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.identity import Identity, LogKind
+from fastquorum.storage.log.checkpoint import data_values
+from fastquorum.storage.log.reading import whole_batches
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.reading import whole_batches
 from fastquorum.wire.records.metadata import decode_metadata_record
 
 _ADVICE = (

@@ -12,8 +12,6 @@ from fastquorum.addresses import AddressError, check_reachable, place
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
-from fastquorum.storage.epochs import format_epochs, write_epochs
 from fastquorum.storage.identity import (
     CLUSTER_ID,
     FORMAT_VERSION,
@@ -25,12 +23,14 @@ from fastquorum.storage.identity import (
     is_formatted,
     read_identity,
 )
-from fastquorum.storage.mark import LogPosition, Mark, read_mark, write_mark
+from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.log.epochs import format_epochs, write_epochs
+from fastquorum.storage.log.mark import LogPosition, Mark, read_mark, write_mark
+from fastquorum.storage.log.segment import create_segment
+from fastquorum.storage.log.voter_sets import voter_fault
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import format_properties
-from fastquorum.storage.segment import create_segment
 from fastquorum.storage.startup import first_values
-from fastquorum.storage.voter_sets import voter_fault
 from fastquorum.types import (
     LISTENER_NAME,
     METADATA_TOPIC_ID,

@@ -8,7 +8,7 @@ from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import CorruptionError, DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
+from fastquorum.storage.log.checkpoint import CheckpointTimes, checkpoint_batches
 from fastquorum.storage.offline import OfflineLog, StoredBatch, TornTail
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire.records.metadata import encode_metadata_record

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import CheckpointState, read_checkpoint
-from fastquorum.storage.epochs import write_epochs
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.mark import LogPosition, write_mark
+from fastquorum.storage.log.checkpoint import CheckpointState, read_checkpoint
+from fastquorum.storage.log.epochs import write_epochs
+from fastquorum.storage.log.mark import LogPosition, write_mark
+from fastquorum.storage.log.reading import whole_batches
+from fastquorum.storage.log.recovery import Recovered, accept_any, recover
+from fastquorum.storage.log.scanning import nonzero_end, scan_segment
+from fastquorum.storage.log.segment import write_index
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
-from fastquorum.storage.reading import whole_batches
-from fastquorum.storage.recovery import Recovered, accept_any, recover
-from fastquorum.storage.scanning import nonzero_end, scan_segment
-from fastquorum.storage.segment import write_index
 from fastquorum.storage.verifying import Severity, Verification, up_to_refusal, verify_log
 from fastquorum.storage.verifying_data import check_data_directory
 from fastquorum.storage.verifying_state import check_quorum_state

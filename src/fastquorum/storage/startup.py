@@ -9,8 +9,9 @@ from typing import Final
 from fastquorum.errors import DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.identity import Identity
+from fastquorum.storage.log.checkpoint import data_values, read_checkpoint
+from fastquorum.storage.log.snapshots import find_snapshots
 from fastquorum.storage.names import (
     BOOTSTRAP_CHECKPOINT,
     KAFKA_STATE,
@@ -23,7 +24,6 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import RESTORE, damaged_state
-from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.types import Epoch, Offset, VoterSet
 
 _FORGOTTEN: Final = "this replica no longer knows how it voted"

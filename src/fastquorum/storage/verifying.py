@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import read_checkpoint
-from fastquorum.storage.epochs import parse_epochs
-from fastquorum.storage.index import decode_index
-from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
+from fastquorum.storage.log.checkpoint import read_checkpoint
+from fastquorum.storage.log.epochs import parse_epochs
+from fastquorum.storage.log.index import decode_index
+from fastquorum.storage.log.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
+from fastquorum.storage.log.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
+from fastquorum.storage.log.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
+from fastquorum.storage.log.snapshots import FoundSnapshots, log_end, supersedes
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
-from fastquorum.storage.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
-from fastquorum.storage.snapshots import FoundSnapshots, log_end, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 _MAY_NOT: Final = (errno.EACCES, errno.EPERM)

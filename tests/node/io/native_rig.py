@@ -19,7 +19,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import EVENT_FRAME, EVENT_SYNCED, load_shell
 from fastquorum.node.io.clock import now_us
-from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
+from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 from fastquorum.types import METADATA_TOPIC_ID
 from tests.lane.builders import (
     CLUSTER,

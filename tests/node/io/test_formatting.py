@@ -20,7 +20,7 @@ from fastquorum.node.io import formatting
 from fastquorum.node.io.formatting import format_locked
 from fastquorum.storage.format import ORDER, FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind, parse_voters
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES
 from fastquorum.types import Uuid
 from tests.api.nodes import QUICK, WAIT_S

@@ -17,8 +17,8 @@ from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.peers import FetchLink
 from fastquorum.storage.format import create_log
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.log import Log
 from tests.lane.builders import control_batch, crowded_batch, fetch_response, key
 from tests.node.rig import Ticket
 

@@ -16,8 +16,8 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import Borrowing
 from fastquorum.storage.format import create_log
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.ports import FlushPort
 from fastquorum.types import METADATA_TOPIC_ID, OffsetAndEpoch

@@ -14,7 +14,7 @@ from fastquorum.kernels.lane import AppendVerdict, LaneMode
 from fastquorum.kernels.pure import batch_headers, encode_values
 from fastquorum.kernels.shell import BYTES_OVERLOADED, EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
-from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
+from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, crowded_batch, value_batch
 from tests.lane.native_mutants import HAS_MUTANTS, IN_THE_SHELL, planted
 from tests.privileges import fill, mounted

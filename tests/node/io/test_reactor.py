@@ -15,7 +15,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor
 from fastquorum.raft import events as ev
-from fastquorum.storage.mark import LogPosition, Mark
+from fastquorum.storage.log.mark import LogPosition, Mark
 from fastquorum.wire import ApiKey
 
 FLUSHER_FD = -7

@@ -6,9 +6,9 @@ from typing import Any
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Attribute, Record, load
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
 from fastquorum.storage.kafka_state import encode_kafka_state
+from fastquorum.storage.log.checkpoint import CheckpointTimes
 from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid, VoterSet
 from fastquorum.wire.message import Message

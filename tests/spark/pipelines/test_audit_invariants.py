@@ -39,7 +39,7 @@ from fastquorum.spark.scan import read_table
 from fastquorum.spark.stores import LocalStore
 from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.images import fold_log
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import (
     KAFKA_STATE,
     LOG_DIRECTORY,

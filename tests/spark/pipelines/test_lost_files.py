@@ -16,10 +16,10 @@ from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.tables.quorum_state import NO_STATE
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.io_state import LmdbStateStore
-from fastquorum.storage.mark import LogPosition, Mark, encode_mark
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import open_offline
+from fastquorum.storage.io.state import LmdbStateStore
+from fastquorum.storage.log.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     DURABLE_MARK,
     EPOCH_CHECKPOINT,

@@ -20,7 +20,7 @@ from fastquorum.spark.pipelines.invariants.findings import NOTHING
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.tables.quorum_state import NO_STATE
-from fastquorum.storage.mark import LogPosition, Mark, encode_mark
+from fastquorum.storage.log.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, put_back, worlds
 from tests.spark.pipelines.test_audit_replicas import (

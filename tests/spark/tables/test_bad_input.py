@@ -9,7 +9,7 @@ import pytest
 from fastquorum.errors import CorruptionError, FastQuorumError, ImageFailed, OffsetOutOfRange, UsageError
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.tables import TABLES
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, OWN_PROPERTIES, segment_name
 from fastquorum.types import Uuid
 from fastquorum.wire.records.metadata import encode_metadata_record

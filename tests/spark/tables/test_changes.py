@@ -13,7 +13,7 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import CorruptionError, ImageFailed, UsageError
 from fastquorum.spark.tables import histories
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.codec.json_form import from_json

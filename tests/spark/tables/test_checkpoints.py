@@ -9,7 +9,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError
 from fastquorum.spark.scan import read_table
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, PART_SUFFIX, checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 

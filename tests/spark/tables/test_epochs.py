@@ -7,7 +7,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError
 from fastquorum.spark.scan import read_table
-from fastquorum.storage.epochs import format_epochs, parse_epochs
+from fastquorum.storage.log.epochs import format_epochs, parse_epochs
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
 from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage
 

@@ -9,10 +9,10 @@ import pytest
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.scan import Scan, read_table
-from fastquorum.storage.epochs import format_epochs
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.mark import ANEW, LogPosition, write_mark
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import open_offline
+from fastquorum.storage.log.epochs import format_epochs
+from fastquorum.storage.log.mark import ANEW, LogPosition, write_mark
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
 
 from .directories import GOLDEN, KERNELS, batch, flip, rows, write_log

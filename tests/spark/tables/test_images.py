@@ -13,7 +13,7 @@ from fastquorum.errors import OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.images import fold_log, fold_snapshot
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.types import NO_NODE, OffsetAndEpoch
 from tests.spark.damage import make_log
 from tests.wire.golden import CLUSTER

@@ -11,8 +11,8 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind, read_identity
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.names import KAFKA_STATE, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner
 from fastquorum.types import Endpoint, ReplicaKey, Uuid, Voter, VoterSet

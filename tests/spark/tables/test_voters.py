@@ -9,9 +9,9 @@ import pytest
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.spark.scan import read_table
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.format import FormatOptions, format_directory
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.names import OWN_PROPERTIES, checkpoint_name, segment_name
 from fastquorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 

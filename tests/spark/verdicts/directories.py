@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
-from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.mark import LogPosition, Mark, encode_mark
+from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.log.epochs import format_epochs
+from fastquorum.storage.log.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import (
     DURABLE_MARK,
     EPOCH_CHECKPOINT,

@@ -9,7 +9,7 @@ import pytest
 from fastquorum.spark import logs
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from tests.spark.verdicts.quorum import KERNELS, node_id_of
 from tests.spark.verdicts.run import verdicts
 from tests.spark.verdicts.worlds import faults, made

@@ -16,12 +16,12 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import CheckpointTimes, read_checkpoint
 from fastquorum.storage.format import meta_properties
 from fastquorum.storage.identity import Identity, LogKind, is_formatted, read_identity
 from fastquorum.storage.images import snapshot_batches
-from fastquorum.storage.io_disk import RealDisk, refusals_named
-from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io.disk import RealDisk, refusals_named
+from fastquorum.storage.io.lock import DirectoryLock
+from fastquorum.storage.log.checkpoint import CheckpointTimes, read_checkpoint
 from fastquorum.storage.ports import Disk
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, NodeId, OffsetAndEpoch, VoterSet
 

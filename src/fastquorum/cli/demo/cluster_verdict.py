@@ -11,7 +11,7 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import EMPTY, Image
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.types import NodeId, Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 

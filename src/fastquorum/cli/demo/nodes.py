@@ -16,7 +16,7 @@ from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, NodeId, ReplicaKey, Voter, VoterSet
 
 START_S: Final = 15.0

@@ -7,7 +7,7 @@ from fastquorum.cli.demo.appender import Acknowledged
 from fastquorum.cli.demo.picture import Picture
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 

@@ -16,7 +16,7 @@ from fastquorum import build_info
 from fastquorum.errors import FastQuorumError, StorageFailed
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.identity import is_formatted, read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io.disk import RealDisk
 
 SYNCS: Final = 100
 APPEND_BYTES: Final = 512

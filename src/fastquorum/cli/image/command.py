@@ -30,7 +30,7 @@ from fastquorum.controller.image.view import features_view, image_view, resource
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_as_recovered
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

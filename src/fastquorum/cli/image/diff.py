@@ -7,7 +7,7 @@ from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, 
 from fastquorum.cli.terminal.output import print_json, working
 from fastquorum.controller.image.diff import differences
 from fastquorum.storage.images import check_order, fold_as_recovered, going_on
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -13,11 +13,11 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, Un
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.io_odd import check_not_odd
-from fastquorum.storage.io_open import check_holds_batches
+from fastquorum.storage.io.odd import check_not_odd
+from fastquorum.storage.io.opening import check_holds_batches
+from fastquorum.storage.log.reading import whole_batches
+from fastquorum.storage.log.scanning import nonzero_end
 from fastquorum.storage.properties import parse_properties
-from fastquorum.storage.reading import whole_batches
-from fastquorum.storage.scanning import nonzero_end
 from fastquorum.wire import to_json
 from fastquorum.wire.records.control import decode_control_record
 from fastquorum.wire.records.metadata import decode_metadata_record, record_type_name

@@ -6,7 +6,7 @@ from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, 
 from fastquorum.cli.terminal.output import print_json, print_table, working
 from fastquorum.cli.terminal.several import add_paths, for_each
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_open import trim_directory
+from fastquorum.storage.io.opening import trim_directory
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from fastquorum.cli.terminal.output import print_json, print_table, working
 from fastquorum.cli.terminal.several import add_paths, for_each
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.io.opening import open_offline
 
 _OK: Final = 0
 

@@ -4,7 +4,7 @@ import argparse
 
 from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.terminal.output import print_json, print_table, working
-from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
+from fastquorum.storage.io.handover import hand_to_kafka, take_from_kafka
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

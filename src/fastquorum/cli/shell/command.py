@@ -27,8 +27,8 @@ from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_as_recovered
-from fastquorum.storage.io_disk import exists
-from fastquorum.storage.io_open import fold_file, open_offline
+from fastquorum.storage.io.disk import exists
+from fastquorum.storage.io.opening import fold_file, open_offline
 
 Source = Callable[[], tuple[Image, Place]]
 """The image, and where in the log it stands. It is called for each command: a live one may have moved on."""

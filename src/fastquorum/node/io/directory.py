@@ -23,8 +23,8 @@ from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted, read_identity
-from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
+from fastquorum.storage.io.directory import DataDirectory
+from fastquorum.storage.io.disk import RealDisk, exists, refusals_named
 from fastquorum.storage.ports import Disk, StateStore
 from fastquorum.storage.startup import first_values
 from fastquorum.types import Uuid, VoterSet

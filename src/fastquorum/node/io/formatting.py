@@ -17,8 +17,8 @@ from fastquorum.node.log_kinds import check_log_kind, log_kind_of
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.format import ORDER, USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind
-from fastquorum.storage.io_disk import RealDisk, refusals_named
-from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io.disk import RealDisk, refusals_named
+from fastquorum.storage.io.lock import DirectoryLock
 from fastquorum.storage.names import LOCK, META_PROPERTIES, TEMPORARY_SUFFIX
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter, VoterSet
 

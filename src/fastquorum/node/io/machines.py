@@ -29,7 +29,7 @@ from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.shell import MeasuredShell
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.threads import too_few_threads
 
 OnEnd = Callable[[FastQuorumError | None], None]

@@ -24,7 +24,7 @@ from fastquorum.node.io.native_errors import BARRIER_FAILED, ErrorNumbers, failu
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.shell import Terms
 from fastquorum.node.tallies import Tallied
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, Offset
 
 if TYPE_CHECKING:

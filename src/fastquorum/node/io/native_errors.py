@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, FsyncFailed, StorageFailed
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Shell

@@ -38,7 +38,7 @@ from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.produce_answers import produce_answers
 from fastquorum.node.shell import Terms, same_terms, with_answered
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import frames_of
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from fastquorum.errors import FastQuorumError
 from fastquorum.node.ports import LaneLock, SnapshotReport, Unreachable
 from fastquorum.node.reachability import name_of, unreachable_text
-from fastquorum.storage.log import Log
+from fastquorum.storage.log.log import Log
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 
 

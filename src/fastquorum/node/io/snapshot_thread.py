@@ -10,10 +10,10 @@ from typing import Final
 
 from fastquorum.errors import FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.log.checkpoint import CheckpointState
+from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import OffsetAndEpoch
 
 BREAK_OFF_S: Final = 2.0

@@ -7,8 +7,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.control import control_records
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.report import Violation
-from fastquorum.storage.checkpoint import CheckpointState
-from fastquorum.storage.voter_sets import voter_set
+from fastquorum.storage.log.checkpoint import CheckpointState
+from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.types import NodeId, Offset, VoterSet
 from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
 

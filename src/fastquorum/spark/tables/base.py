@@ -22,8 +22,8 @@ from fastquorum.spark.reading import rows_of
 from fastquorum.spark.splits import checkpoint_piece
 from fastquorum.spark.store_disk import file_of
 from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, told, whole_logs, whose
-from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import LogKind
+from fastquorum.storage.log.checkpoint import check_checkpoint
 from fastquorum.types import Offset
 from fastquorum.wire.records.row_layouts import record_layouts
 

@@ -17,7 +17,7 @@ from fastquorum.spark.logs import Checkpoint, FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.store_disk import file_of
 from fastquorum.spark.tables.table import LogTable, Row, bounds_of, told
-from fastquorum.storage.checkpoint import scan_checkpoint
+from fastquorum.storage.log.checkpoint import scan_checkpoint
 
 FIELDS: Final = (
     pa.field("offset", pa.int64()),

@@ -22,7 +22,7 @@ from fastquorum.spark.splits import log_pieces
 from fastquorum.spark.store_disk import read_epochs
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of, told
 from fastquorum.storage import names
-from fastquorum.storage.scanning import bytes_needed
+from fastquorum.storage.log.scanning import bytes_needed
 from fastquorum.wire.records.control import decode_control_record
 from fastquorum.wire.records.control_values import LeaderChangeMessage
 from fastquorum.wire.records.row_layouts import record_layouts

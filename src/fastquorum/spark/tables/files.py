@@ -20,8 +20,8 @@ from fastquorum.spark.stores import Entry
 from fastquorum.spark.tables.quorum_state import state_error
 from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.identity import read_identity
+from fastquorum.storage.log.checkpoint import read_checkpoint
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.verifying import CheckedSegment, Finding, Severity, Verification, check_segment

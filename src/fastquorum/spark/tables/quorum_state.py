@@ -25,15 +25,15 @@ from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of, fil
 from fastquorum.spark.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.contents import check_kind
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
-from fastquorum.storage.mark import LogPosition, Mark, was_marked
-from fastquorum.storage.recovery import check_bounds, check_emptied
+from fastquorum.storage.log.checkpoint import read_checkpoint
+from fastquorum.storage.log.mark import LogPosition, Mark, was_marked
+from fastquorum.storage.log.recovery import check_bounds, check_emptied
+from fastquorum.storage.log.scanning import EPOCH_MAX, bytes_needed, scan_segment
 from fastquorum.storage.replacing import damaged_state
-from fastquorum.storage.scanning import EPOCH_MAX, bytes_needed, scan_segment
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import settled, state_in
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID

@@ -24,9 +24,9 @@ from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
 from fastquorum.spark.store_disk import disk_of, file_of
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import read_identity
-from fastquorum.storage.voter_sets import voter_set
+from fastquorum.storage.log.checkpoint import check_checkpoint
+from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.records.control import ControlRecordType, decode_control_record

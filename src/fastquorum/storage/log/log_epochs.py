@@ -1,7 +1,7 @@
 """Which epoch begins where in one log; below its first record too, of which only a snapshot tells. KIP-101, KIP-630."""
 
 from fastquorum.kernels import EpochCache
-from fastquorum.storage.snapshots import Snapshots, log_end
+from fastquorum.storage.log.snapshots import Snapshots, log_end
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 

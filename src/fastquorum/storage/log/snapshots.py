@@ -7,7 +7,7 @@ later.
 One that is not the latest, and turns out to be unreadable, is left out: nobody needs it, and no replica stops for it.
 
 (0, 0) is never among them: it names the first voters and stands for no record (KIP-853). Knows nothing of the log's own
-records; what a finished snapshot means for the log is said in `storage.recovery` and by `Log.install_snapshot`.
+records; what a finished snapshot means for the log is said in `storage.log.recovery` and by `Log.install_snapshot`.
 """
 
 import errno
@@ -19,7 +19,7 @@ from typing import TypeVar
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import Buffer, Kernels, SegmentFile
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, header_of, read_checkpoint
+from fastquorum.storage.log.checkpoint import CheckpointState, check_checkpoint, header_of, read_checkpoint
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 

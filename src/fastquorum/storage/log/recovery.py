@@ -34,13 +34,13 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
 from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
-from fastquorum.storage.epochs import format_epochs, last_start, write_epochs
-from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, was_marked, write_mark
+from fastquorum.storage.log.epochs import format_epochs, last_start, write_epochs
+from fastquorum.storage.log.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, was_marked, write_mark
+from fastquorum.storage.log.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
+from fastquorum.storage.log.segment import Segment, create_segment
+from fastquorum.storage.log.snapshots import FoundSnapshots, find_snapshots, log_end, remove_below, supersedes
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
-from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
-from fastquorum.storage.segment import Segment, create_segment
-from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, log_end, remove_below, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 _BACK: Final = f"put it back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"

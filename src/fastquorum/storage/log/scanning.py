@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Buffer, Fault, Kernels, OffsetIndex, Scan, SegmentFile
-from fastquorum.storage.windows import BLOCK_BYTES, Windows
+from fastquorum.storage.log.windows import BLOCK_BYTES, Windows
 from fastquorum.types import Epoch, Offset
 
 WINDOW_BYTES: Final = 2 * 1024 * 1024

@@ -16,8 +16,8 @@ import lmdb
 from fastquorum.errors import ClosedError, DirectoryError, StateStoreFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.io_disk import exists, sync_directory
-from fastquorum.storage.io_odd import check_not_odd
+from fastquorum.storage.io.disk import exists, sync_directory
+from fastquorum.storage.io.odd import check_not_odd
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state, state_in

@@ -19,7 +19,7 @@ from typing import Final
 
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError
-from fastquorum.storage.io_odd import check_not_odd
+from fastquorum.storage.io.odd import check_not_odd
 from fastquorum.storage.names import LOCK, LOG_DIRECTORY, META_PROPERTIES, QUORUM_STATE
 
 _HELD: Final = (errno.EACCES, errno.EAGAIN)

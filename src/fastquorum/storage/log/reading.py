@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BATCH_HEADER_BYTES, INDEX_INTERVAL_BYTES, BatchInfo, Kernels, SegmentFile
-from fastquorum.storage.mark import LogPosition
-from fastquorum.storage.scanning import BATCH_SCAN_BYTES_MAX, WINDOW_BYTES, bytes_needed
-from fastquorum.storage.segment import Passed, Segment
+from fastquorum.storage.log.mark import LogPosition
+from fastquorum.storage.log.scanning import BATCH_SCAN_BYTES_MAX, WINDOW_BYTES, bytes_needed
+from fastquorum.storage.log.segment import Passed, Segment
 from fastquorum.types import Epoch, Offset
 
 _WALK_BYTES = 256 * 1024

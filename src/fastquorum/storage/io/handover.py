@@ -13,15 +13,15 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.contents import check_kind
 from fastquorum.storage.identity import Identity, LogKind, read_identity
-from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import held
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io.disk import RealDisk
+from fastquorum.storage.io.opening import held
+from fastquorum.storage.io.state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
+from fastquorum.storage.log.snapshots import find_snapshots
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX, join
 from fastquorum.storage.offline import OfflineLog, trim_log
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import REPLACE
-from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire.records.control import ControlRecordType, control_type, decode_control_record

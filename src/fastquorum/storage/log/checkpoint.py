@@ -21,9 +21,9 @@ from fastquorum.kernels import (
 )
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage import names
+from fastquorum.storage.log.scanning import EPOCH_MAX, SegmentScan, scan_segment
+from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.scanning import EPOCH_MAX, SegmentScan, scan_segment
-from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.records.control import decode_control_record, encode_control_record

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from fastquorum.kernels import Producers
 from fastquorum.kernels.loan import LoanState, Position, Zeros
-from fastquorum.storage.flushing import Flushing, FlushTicket
-from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.log.flushing import Flushing, FlushTicket
+from fastquorum.storage.log.mark import LogPosition
+from fastquorum.storage.log.segment import Segment
 from fastquorum.storage.ports import Borrower
-from fastquorum.storage.segment import Segment
 from fastquorum.types import Epoch, Offset
 
 

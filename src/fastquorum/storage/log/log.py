@@ -18,19 +18,20 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.loan import LoanState
-from fastquorum.storage import lending, names
-from fastquorum.storage.checkpoint import CheckpointState
-from fastquorum.storage.flushing import Flushing, FlushResult, LogSizes
-from fastquorum.storage.log_epochs import LogEpochs
-from fastquorum.storage.mark import LogPosition, Mark
-from fastquorum.storage.marking import Marking, if_possible
+from fastquorum.storage import names
+from fastquorum.storage.log import lending
+from fastquorum.storage.log.checkpoint import CheckpointState
+from fastquorum.storage.log.flushing import Flushing, FlushResult, LogSizes
+from fastquorum.storage.log.log_epochs import LogEpochs
+from fastquorum.storage.log.mark import LogPosition, Mark
+from fastquorum.storage.log.marking import Marking, if_possible
+from fastquorum.storage.log.reading import TimestampOffset, batch_start
+from fastquorum.storage.log.recovery import Recovered, accept_any, discard_log, recover
+from fastquorum.storage.log.segment import Segment
+from fastquorum.storage.log.segments import Segments, Stretch
+from fastquorum.storage.log.snapshots import Snapshots, supersedes
+from fastquorum.storage.log.tail import RecentTail
 from fastquorum.storage.ports import Borrower, Disk, FlushPort
-from fastquorum.storage.reading import TimestampOffset, batch_start
-from fastquorum.storage.recovery import Recovered, accept_any, discard_log, recover
-from fastquorum.storage.segment import Segment
-from fastquorum.storage.segments import Segments, Stretch
-from fastquorum.storage.snapshots import Snapshots, supersedes
-from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
 
 CONTROL_BYTES: Final = 2048

@@ -18,8 +18,8 @@ from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
+from fastquorum.storage.log.segment import Segment, create_segment
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.segment import Segment, create_segment
 from fastquorum.types import Micros, Offset
 
 AHEAD_LEAST_BYTES: Final = 256 * 1024

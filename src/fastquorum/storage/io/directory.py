@@ -12,11 +12,11 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.contents import check_kind
 from fastquorum.storage.identity import Identity, LogKind, read_identity
-from fastquorum.storage.io_disk import RealDisk, refusals_named
-from fastquorum.storage.io_lock import DirectoryLock
-from fastquorum.storage.io_reserve import DescriptorReserve
-from fastquorum.storage.io_state import LmdbStateStore
-from fastquorum.storage.log import Log
+from fastquorum.storage.io.disk import RealDisk, refusals_named
+from fastquorum.storage.io.lock import DirectoryLock
+from fastquorum.storage.io.reserve import DescriptorReserve
+from fastquorum.storage.io.state import LmdbStateStore
+from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.startup import check_owner, check_state, first_values, first_voters

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import EpochCache, Kernels
-from fastquorum.storage.epochs import write_epochs
-from fastquorum.storage.mark import LogPosition, Mark, write_mark
+from fastquorum.storage.log.epochs import write_epochs
+from fastquorum.storage.log.mark import LogPosition, Mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Micros
 

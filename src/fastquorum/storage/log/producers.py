@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from fastquorum.kernels import Kernels
 
 if TYPE_CHECKING:
-    from fastquorum.storage.log import Log
+    from fastquorum.storage.log.log import Log
 
 _READ_BYTES: Final = 1 << 20
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastquorum.errors import FsyncFailed
 from fastquorum.kernels import SegmentFile
-from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.log.mark import LogPosition
 from fastquorum.storage.ports import FlushPort
 from fastquorum.types import Offset
 

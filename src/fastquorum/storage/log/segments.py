@@ -13,18 +13,18 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
-from fastquorum.storage.index import RELATIVE_OFFSET_MAX
-from fastquorum.storage.mark import LogPosition
-from fastquorum.storage.ports import Disk
-from fastquorum.storage.preparing import Preparation
-from fastquorum.storage.reading import (
+from fastquorum.storage.log.index import RELATIVE_OFFSET_MAX
+from fastquorum.storage.log.mark import LogPosition
+from fastquorum.storage.log.preparing import Preparation
+from fastquorum.storage.log.reading import (
     TimestampOffset,
     batch_position,
     first_at_or_after,
     max_timestamp_below,
     read_batches,
 )
-from fastquorum.storage.segment import Segment, write_index
+from fastquorum.storage.log.segment import Segment, write_index
+from fastquorum.storage.ports import Disk
 from fastquorum.types import Micros, Offset
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1

@@ -13,8 +13,8 @@ from typing import Final, Self
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, DirectoryReplaced, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
-from fastquorum.storage.io_odd import check_not_dangling, check_not_odd
-from fastquorum.storage.io_reserve import DescriptorReserve
+from fastquorum.storage.io.odd import check_not_dangling, check_not_odd
+from fastquorum.storage.io.reserve import DescriptorReserve
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE, TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
 

@@ -1,0 +1,1 @@
+"""What of the storage reaches the operating system: files, locks, LMDB."""
