@@ -19,7 +19,7 @@ from bench.figures.figure import Goal, Measured, Setting, alone, over
 from bench.figures.trio import CLUSTER_ID
 from bench.measure import Spread
 from fastquorum.cli.main import main as fastquorum_command
-from fastquorum.load.leader_search import find_leader
+from fastquorum.load.driving.leader_search import find_leader
 from fastquorum.load.plan import TOPIC
 from fastquorum.loopback import free_ports
 from fastquorum.types import LISTENER_NAME, Endpoint

@@ -20,8 +20,8 @@ clock that had stood still, that would seem to be just now, and it would acknowl
 could stand still without harm, as its sessions would only last longer. Kafka's go by a clock that stands still
 (CLOCK_MONOTONIC): there only the fencing token helps where a controller's machine may be put to sleep.
 
-How soon a successor is elected (`raft/follower.py` stands early where the leader's process is gone) and how late a
-leader without a majority gives up (check-quorum) are in no term: the bound is on what a deposed controller
+How soon a successor is elected (`raft/roles/follower.py` stands early where the leader's process is gone) and how late
+a leader without a majority gives up (check-quorum) are in no term: the bound is on what a deposed controller
 acknowledges, not on how long it takes itself for the leader. Kafka's controllers keep a like bound: a heartbeat waits
 for the no-op that is appended every half second. The terms are parts of the session timeout, so that one number is set
 in one place; a member asks for the controllers' (`broker/session_check.py`). Source: KIP-631 (sessions), Raft section

@@ -95,7 +95,7 @@ def loaded(tmp_path: Path, environment: dict[str, str]) -> dict[str, Any]:
 
 SLOW_GENERATOR = """
 import time
-from fastquorum.load.embedded import BlockingDriver
+from fastquorum.load.driving.embedded import BlockingDriver
 offer = BlockingDriver.offer
 def slow_offer(self, appends, intended_ns):
     until = time.monotonic() + 0.008

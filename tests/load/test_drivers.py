@@ -13,15 +13,15 @@ import pytest
 import fastquorum
 from fastquorum.errors import NotLeader, NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import load as load_kernels
-from fastquorum.load import kafka_driver
-from fastquorum.load.generating import Driver, Job, generate
-from fastquorum.load.kafka_driver import KafkaDriver
-from fastquorum.load.leader_search import Found, LeaderWatch, find_leader
-from fastquorum.load.payloads import Payloads, make_payloads
+from fastquorum.load.driving import kafka_driver
+from fastquorum.load.driving.generating import Driver, Job, generate
+from fastquorum.load.driving.kafka_driver import KafkaDriver
+from fastquorum.load.driving.leader_search import Found, LeaderWatch, find_leader
+from fastquorum.load.driving.payloads import Payloads, make_payloads
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.wire_driver import REQUEST_BYTES, REQUESTS_MAX, WireDriver
 from fastquorum.load.plan import TOPIC, Plan
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
-from fastquorum.load.wire_driver import REQUEST_BYTES, REQUESTS_MAX, WireDriver
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, stalled, trio
 from tests.cli.conftest import free_port

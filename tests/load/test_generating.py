@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import AppendTimeout, NotLeader, Overloaded
-from fastquorum.load import embedded_asyncio
-from fastquorum.load.embedded import BlockingDriver
-from fastquorum.load.generating import IN_FLIGHT_BOUND, Job, generate
-from fastquorum.load.null_target import AsyncioNullQuorum, own_appends_per_s
-from fastquorum.load.payloads import Append, Payloads
+from fastquorum.load.driving import embedded_asyncio
+from fastquorum.load.driving.embedded import BlockingDriver
+from fastquorum.load.driving.generating import IN_FLIGHT_BOUND, Job, generate
+from fastquorum.load.driving.null_target import AsyncioNullQuorum, own_appends_per_s
+from fastquorum.load.driving.payloads import Append, Payloads
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.tally import Tally
 from fastquorum.load.plan import Api, Plan
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
 
 SECOND = 1_000_000_000
 PATIENT_NS = 60 * SECOND

@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum.data import carried_records
 from fastquorum.errors import UsageError
-from fastquorum.load.payloads import KEY_BYTES, Append, Payloads, default_records_per_append, make_payloads
+from fastquorum.load.driving.payloads import KEY_BYTES, Append, Payloads, default_records_per_append, make_payloads
 from fastquorum.load.plan import WORKLOADS, Plan
 from fastquorum.wire.records.metadata import decode_metadata_record
 

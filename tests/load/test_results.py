@@ -14,10 +14,10 @@ from matplotlib.image import imread
 
 from fastquorum.cli.load.view import show
 from fastquorum.errors import UsageError
-from fastquorum.load import files, history
-from fastquorum.load.chart import charts_of
-from fastquorum.load.compare import compare, differences
-from fastquorum.load.page import page_of
+from fastquorum.load.reports import files, history
+from fastquorum.load.reports.chart import charts_of
+from fastquorum.load.reports.compare import compare, differences
+from fastquorum.load.reports.page import page_of
 from fastquorum.load.result import Result
 from fastquorum.load.runs import keeps_up
 from fastquorum.load.stage import ended

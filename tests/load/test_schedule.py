@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.plan import Plan
-from fastquorum.load.schedule import Schedule
 
 
 @given(

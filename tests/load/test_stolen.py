@@ -3,8 +3,8 @@
 import pytest
 
 from fastquorum.load import stolen
-from fastquorum.load.compare import differences
-from fastquorum.load.page import page_of
+from fastquorum.load.reports.compare import differences
+from fastquorum.load.reports.page import page_of
 from fastquorum.load.stolen import Stolen, in_words
 from fastquorum.pages import document
 from tests.load.results import result

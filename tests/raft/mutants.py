@@ -8,17 +8,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from fastquorum.kernels.lane import LeaderTerms
-from fastquorum.raft import claims, follower, moves, requests
+from fastquorum.raft import claims, moves, requests
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.follower import Follower
-from fastquorum.raft.leader import Leader, voters_among
-from fastquorum.raft.prospective import Prospective
-from fastquorum.raft.resigned import Resigned
 from fastquorum.raft.role import Role, Voting
+from fastquorum.raft.roles import follower
+from fastquorum.raft.roles.follower import Follower
+from fastquorum.raft.roles.leader import Leader, voters_among
+from fastquorum.raft.roles.prospective import Prospective
+from fastquorum.raft.roles.resigned import Resigned
+from fastquorum.raft.roles.unattached import Unattached
 from fastquorum.raft.transitions import Cause
-from fastquorum.raft.unattached import Unattached
 from fastquorum.types import NodeId, Offset, ReplicaKey
 
 

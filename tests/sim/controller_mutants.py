@@ -24,8 +24,8 @@ from fastquorum.node.replay import Replay
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.raft import voter_updates
 from fastquorum.raft.core import Core
-from fastquorum.raft.leader import Leader
 from fastquorum.raft.raft import Raft
+from fastquorum.raft.roles.leader import Leader
 from fastquorum.raft.voters import LogHistory
 from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, VoterSet

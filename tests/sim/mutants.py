@@ -15,13 +15,14 @@ from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.replica import Replica
-from fastquorum.raft import claims, follower, moves
+from fastquorum.raft import claims, moves
 from fastquorum.raft import effects as fx
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.follower import Follower
-from fastquorum.raft.leader import Leader
 from fastquorum.raft.role import Role, Voting
+from fastquorum.raft.roles import follower
+from fastquorum.raft.roles.follower import Follower
+from fastquorum.raft.roles.leader import Leader
 from fastquorum.raft.transitions import Cause
 from fastquorum.sim import runs
 from fastquorum.sim.disk import SimFile

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fastquorum.cli.main import COMMANDS, Command, main
-from fastquorum.load import history
+from fastquorum.load.reports import history
 from fastquorum.pages import report_of
 from tests.pages.reading import looked_at
 from tests.spark.pipelines.test_latency import spread

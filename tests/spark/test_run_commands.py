@@ -11,7 +11,7 @@ import pytest
 
 from fastquorum import sim
 from fastquorum.cli.main import main
-from fastquorum.load import history
+from fastquorum.load.reports import history
 from fastquorum.spark.run_jobs import sim_sweep
 from tests.conftest import ROOT
 from tests.load.results import result

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastquorum.errors import NotReady
+from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
 from fastquorum.load.recorded import Point, Recorded
-from fastquorum.load.schedule import Schedule
 from fastquorum.load.stage import ELECTION_S, Stage
 
 LEAD_NS: Final = 200_000_000

@@ -24,18 +24,18 @@ from typing import Any, TypedDict
 import fastquorum
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load as load_kernels
-from fastquorum.load import embedded_asyncio
-from fastquorum.load.embedded import BlockingDriver
-from fastquorum.load.generating import Driver, Job, generate
-from fastquorum.load.kafka_driver import KafkaDriver
-from fastquorum.load.leader_search import READY_S, Found, LeaderWatch
-from fastquorum.load.null_target import own_appends_per_s
+from fastquorum.load.driving import embedded_asyncio
+from fastquorum.load.driving.embedded import BlockingDriver
+from fastquorum.load.driving.generating import Driver, Job, generate
+from fastquorum.load.driving.kafka_driver import KafkaDriver
+from fastquorum.load.driving.leader_search import READY_S, Found, LeaderWatch
+from fastquorum.load.driving.null_target import own_appends_per_s
+from fastquorum.load.driving.payloads import Payloads, make_payloads
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.wire_driver import WireDriver
 from fastquorum.load.observing import Observing, allow_tracing
-from fastquorum.load.payloads import Payloads, make_payloads
 from fastquorum.load.plan import Plan
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
-from fastquorum.load.wire_driver import WireDriver
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 Command = dict[str, Any]

@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.raft import claims, moves
-from fastquorum.raft.candidate import Candidate
 from fastquorum.raft.core import Core
 from fastquorum.raft.events import FetchResponseReceived, RequestFailed, ResponseReceived
-from fastquorum.raft.follower import Follower
-from fastquorum.raft.prospective import Prospective
-from fastquorum.raft.resigned import Resigned
+from fastquorum.raft.roles.candidate import Candidate
+from fastquorum.raft.roles.follower import Follower
+from fastquorum.raft.roles.prospective import Prospective
+from fastquorum.raft.roles.resigned import Resigned
 from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.fetch import FetchResponse

@@ -8,7 +8,7 @@ from fastquorum.kernels.lane import PeerState
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import SendResponse
 from fastquorum.raft.events import RequestReceived
-from fastquorum.raft.leader import Leader
+from fastquorum.raft.roles.leader import Leader
 from fastquorum.types import TOPIC_NAME, Micros, ReplicaKey
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse

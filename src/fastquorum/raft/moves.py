@@ -5,16 +5,16 @@ Sources: KIP-595; Kafka `QuorumState`.
 """
 
 from fastquorum.raft import claims, doubles
-from fastquorum.raft.candidate import Candidate
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.follower import Follower
-from fastquorum.raft.leader import Leader
-from fastquorum.raft.prospective import Prospective
-from fastquorum.raft.resigned import Resigned
 from fastquorum.raft.role import Role
+from fastquorum.raft.roles.candidate import Candidate
+from fastquorum.raft.roles.follower import Follower
+from fastquorum.raft.roles.leader import Leader
+from fastquorum.raft.roles.prospective import Prospective
+from fastquorum.raft.roles.resigned import Resigned
+from fastquorum.raft.roles.unattached import Unattached
 from fastquorum.raft.transitions import Cause, RoleName, next_role
-from fastquorum.raft.unattached import Unattached
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
 
 

@@ -33,10 +33,10 @@ from fastquorum.raft.events import (
     Started,
     TimerFired,
 )
-from fastquorum.raft.follower import Follower
-from fastquorum.raft.leader import Leader
 from fastquorum.raft.ports import LogView, Random
-from fastquorum.raft.resigned import Resigned
+from fastquorum.raft.roles.follower import Follower
+from fastquorum.raft.roles.leader import Leader
+from fastquorum.raft.roles.resigned import Resigned
 from fastquorum.raft.tally import Elections
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory

@@ -12,8 +12,8 @@ from fastquorum.raft.core import Core
 from fastquorum.raft.effects import SendResponse
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.events import Token
-from fastquorum.raft.follower import Follower
 from fastquorum.raft.role import Voting
+from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, ReplicaKey, Uuid
 from fastquorum.wire import ErrorCode

@@ -13,7 +13,7 @@ from fastquorum.raft import messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AppendControl, SendResponse
 from fastquorum.raft.events import KRaftVersionRaised, RequestReceived
-from fastquorum.raft.leader import Leader
+from fastquorum.raft.roles.leader import Leader
 from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels.stages import BUCKETS, StageHistogram, TracedGroup, bucket_of
-from fastquorum.load import history
-from fastquorum.load.files import write_hdr
 from fastquorum.load.hdr import Histogram, Interval
+from fastquorum.load.reports import history
+from fastquorum.load.reports.files import write_hdr
 from fastquorum.spark.pipelines.latency import (
     MERGED,
     ROWS,

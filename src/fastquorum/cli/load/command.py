@@ -205,7 +205,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     driver = _driver(arguments)
     _check(arguments, driver)
     is_sized = arguments.workload in ("values", "keys")
-    from fastquorum.load.payloads import check_plan, default_records_per_append
+    from fastquorum.load.driving.payloads import check_plan, default_records_per_append
 
     plan = Plan(
         driver=driver,
@@ -263,7 +263,7 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
     if arguments.sweep and arguments.trace:
         raise UsageError("--trace is for a single run", "give a --rate")
     if driver == "kafka":
-        from fastquorum.load.kafka_driver import load_client
+        from fastquorum.load.driving.kafka_driver import load_client
 
         load_client()
 
@@ -271,7 +271,7 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
 def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
     """Before the run, not after it."""
     if arguments.png:
-        from fastquorum.load.png import load_matplotlib
+        from fastquorum.load.reports.png import load_matplotlib
 
         load_matplotlib()
     if arguments.hdr and not os.path.basename(arguments.hdr):
@@ -381,7 +381,7 @@ def _ctrl_c(wish: Any) -> Iterator[None]:
 
 def write_files(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs", outputs: Outputs) -> None:
     """Write every file that was asked for. The history, which holds all of the result, comes first."""
-    from fastquorum.load import files, history
+    from fastquorum.load.reports import files, history
 
     writers: dict[str, Callable[[str], list[str]]] = {
         "history": lambda path: [history.save(path, result)],

@@ -5,8 +5,8 @@ import argparse
 from fastquorum.cli.terminal.arguments import add_format, explain
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.errors import UsageError
-from fastquorum.load.compare import compare, differences
-from fastquorum.load.history import read
+from fastquorum.load.reports.compare import compare, differences
+from fastquorum.load.reports.history import read
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

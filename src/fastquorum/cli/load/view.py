@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.cli.terminal.output import print_table
-from fastquorum.load.chart import load_name
 from fastquorum.load.recorded import Point
+from fastquorum.load.reports.chart import load_name
 from fastquorum.load.result import SWEEP_FORMAT, Result
 from fastquorum.load.runs import Watching
 from fastquorum.load.stolen import in_words

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fastquorum.load import embedded_asyncio
-from fastquorum.load.embedded import BlockingDriver
-from fastquorum.load.generating import Job, generate
-from fastquorum.load.payloads import Payloads
+from fastquorum.load.driving import embedded_asyncio
+from fastquorum.load.driving.embedded import BlockingDriver
+from fastquorum.load.driving.generating import Job, generate
+from fastquorum.load.driving.payloads import Payloads
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.tally import Tally
 from fastquorum.load.plan import Api, Plan
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
 
 _APPENDS: Final = 20_000
 _RATE: Final = 1_000_000.0

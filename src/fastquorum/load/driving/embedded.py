@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
-from fastquorum.load.payloads import Append
-from fastquorum.load.tally import Tally
-from fastquorum.load.window import Window
+from fastquorum.load.driving.payloads import Append
+from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.window import Window
 
 
 class Pending(Protocol):

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from fastquorum.load.payloads import Append, Payloads
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
+from fastquorum.load.driving.payloads import Append, Payloads
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.tally import Tally
 
 IN_FLIGHT_BOUND: Final = "in_flight_bound"
 """The error of an arrival that the generator did not send, because too many were in flight."""

@@ -4,10 +4,10 @@ import datetime
 import os
 from collections.abc import Sequence
 
-from fastquorum.load import png
-from fastquorum.load.chart import charts_of
 from fastquorum.load.hdr import Histogram, Interval, log_lines
-from fastquorum.load.page import page_of
+from fastquorum.load.reports import png
+from fastquorum.load.reports.chart import charts_of
+from fastquorum.load.reports.page import page_of
 from fastquorum.load.result import Result
 from fastquorum.pages import document, svg
 from fastquorum.pages.new_files import replaced_file

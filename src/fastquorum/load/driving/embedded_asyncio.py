@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
-from fastquorum.load.generating import IN_FLIGHT_BOUND, Job
-from fastquorum.load.schedule import Schedule
-from fastquorum.load.timer import Timer
-from fastquorum.load.window import Window
+from fastquorum.load.driving.generating import IN_FLIGHT_BOUND, Job
+from fastquorum.load.driving.schedule import Schedule
+from fastquorum.load.driving.timer import Timer
+from fastquorum.load.driving.window import Window
 
 _REFUSED_S = 0.01
 """A task of the closed loop that was refused goes on this much later."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fastquorum.load.chart import charts_of, load_name
+from fastquorum.load.reports.chart import charts_of, load_name
 from fastquorum.load.result import SWEEP_FORMAT, Result
 from fastquorum.load.stolen import in_words
 from fastquorum.pages import Card, Facts, Page, Section, Table

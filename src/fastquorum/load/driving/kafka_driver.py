@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fastquorum.errors import UsageError
-from fastquorum.load.payloads import Append
-from fastquorum.load.tally import Tally
+from fastquorum.load.driving.payloads import Append
+from fastquorum.load.driving.tally import Tally
 from fastquorum.types import Endpoint
 
 _POLL_S: Final = 0.1

@@ -18,9 +18,9 @@ from typing import Final
 from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels, Record
-from fastquorum.load.leader_search import CLIENT_ID, Found, find_leader
-from fastquorum.load.payloads import Append
-from fastquorum.load.tally import Tally
+from fastquorum.load.driving.leader_search import CLIENT_ID, Found, find_leader
+from fastquorum.load.driving.payloads import Append
+from fastquorum.load.driving.tally import Tally
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
 from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.load.payloads import Append
-from fastquorum.load.tally import Tally
+from fastquorum.load.driving.payloads import Append
+from fastquorum.load.driving.tally import Tally
 
 
 class Pending(Protocol):

@@ -1,0 +1,1 @@
+"""Results for people: pages, charts, files, histories, comparisons."""

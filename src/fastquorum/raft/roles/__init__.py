@@ -1,0 +1,1 @@
+"""What a replica does as leader, follower, candidate, prospective, resigned, or without a leader."""
