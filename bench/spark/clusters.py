@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from fastquorum.generate import GenerateOptions, Span, generate
 from fastquorum.kernels import load
-from fastquorum.storage.names import META_PROPERTIES, QUORUM_STATE
+from fastquorum.storage.identity import CLUSTER_ID
+from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES, QUORUM_STATE
 from fastquorum.storage.properties import parse_properties
 
 MANY: Final = 1_000_000
@@ -56,9 +57,9 @@ def _again(source: Path, target: Path, number: int) -> None:
     for file in sorted(each for each in source.rglob("*") if each.is_file() and each.name != QUORUM_STATE):
         copy = target / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if file.name != META_PROPERTIES:
+        if file.name not in (META_PROPERTIES, OWN_PROPERTIES):
             os.link(file, copy)
             continue
         properties = file.read_bytes()
-        cluster_id = parse_properties(properties)["cluster.id"]
+        cluster_id = parse_properties(properties)[CLUSTER_ID]
         copy.write_bytes(properties.replace(cluster_id.encode(), f"{number:03}{cluster_id[3:]}".encode()))
