@@ -1,0 +1,174 @@
+"""Where things lie: rooms that can be taken in at a glance, and imports that go one way between neighbours.
+
+A list of exceptions names what is not so yet: one that no longer applies fails the test, so that the lists only
+shrink.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGE: Final = ROOT / "src" / "fastquorum"
+FILES_MAX: Final = 26
+LINES_MAX: Final = {".py": 400, ".pyx": 400, ".h": 500, ".cpp": 500}
+PREFIXED_MAX: Final = 3
+"""More siblings than this with one prefix are a room of their own."""
+
+CROWDED: Final[dict[str, int]] = {
+    "fastquorum/kernels/pure": 27,
+    "fastquorum/node": 57,
+    "fastquorum/node/io": 42,
+    "fastquorum/sim": 27,
+    "fastquorum/spark": 50,
+}
+LONG: Final[dict[str, int]] = {
+    "src/fastquorum/broker/lifecycle.py": 405,
+    "src/fastquorum/client/quorum.py": 409,
+    "src/fastquorum/errors.py": 506,
+    "src/fastquorum/kernels/__init__.py": 423,
+    "src/fastquorum/kernels/pure/fetch_layout.py": 535,
+    "src/fastquorum/node/controller_role.py": 469,
+    "src/fastquorum/node/io/dialing.py": 428,
+    "src/fastquorum/node/io/running.py": 413,
+    "src/fastquorum/node/io/transport.py": 495,
+    "src/fastquorum/node/replica.py": 520,
+    "src/fastquorum/raft/roles/follower.py": 407,
+    "src/fastquorum/sim/cluster/metadata.py": 420,
+    "src/fastquorum/sim/process.py": 512,
+    "src/fastquorum/sim/world.py": 405,
+    "src/fastquorum/storage/log/log.py": 604,
+    "src/fastquorum/storage/log/recovery.py": 506,
+    "src/fastquorum/storage/verifying.py": 412,
+    "ext/_lane.pyx": 456,
+    "ext/_shell.pyx": 811,
+    "ext/core/node/engine.h": 1415,
+}
+PREFIXED: Final[dict[str, set[str]]] = {
+    "fastquorum/cli/demo": {"cluster"},
+    "fastquorum/kernels/pure": {"lane"},
+    "fastquorum/node": {"controller", "door"},
+    "fastquorum/node/io": {"native"},
+}
+ENTANGLED: Final[dict[str, list[set[str]]]] = {
+    "fastquorum": [{"api", "sync"}],
+    "fastquorum/api": [{"producer", "quorum"}],
+    "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
+    "fastquorum/node": [
+        {
+            "connections",
+            "controller_metrics",
+            "controller_role",
+            "door",
+            "door_cluster",
+            "door_configs",
+            "door_fetch",
+            "door_ids",
+            "door_offsets",
+            "door_produce",
+            "door_relays",
+            "reachability",
+            "replica",
+            "snapshot_keeper",
+        }
+    ],
+    "fastquorum/raft": [{"core", "messages", "role"}],
+    "fastquorum/sim": [
+        {
+            "callers",
+            "cluster",
+            "invariants",
+            "nemesis",
+            "process",
+            "producers",
+            "snapshots",
+            "strangers",
+            "threads",
+            "transport",
+            "world",
+        }
+    ],
+    "fastquorum/sim/cluster": [{"admin", "broker", "herd", "upgrader"}, {"member", "members"}],
+    "fastquorum/spark": [{"pipelines", "quorum", "scan", "tables"}, {"engines", "local_jobs", "spark_engine"}],
+    "fastquorum/wire": [{"message", "types"}],
+}
+
+
+def rooms() -> Iterator[Path]:
+    """Every folder of the package."""
+    return (each.parent for each in sorted(PACKAGE.rglob("__init__.py")))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT / "src"))
+
+
+def siblings(room: Path) -> list[str]:
+    """The modules and folders of a room, by name."""
+    modules = [each.stem for each in room.glob("*.py*") if each.suffix in (".py", ".pyx") and each.stem != "__init__"]
+    return sorted(modules + [each.parent.name for each in room.glob("*/__init__.py")])
+
+
+def test_a_room_has_no_more_files_than_can_be_taken_in() -> None:
+    counts = {name_of(room): len([*room.glob("*.py"), *room.glob("*.pyx")]) for room in rooms()}
+    assert {name: count for name, count in counts.items() if count > FILES_MAX} == CROWDED
+
+
+def test_a_file_can_be_read_in_one_go() -> None:
+    sources = [each for top in ("src", "ext") for each in sorted((ROOT / top).rglob("*")) if each.suffix in LINES_MAX]
+    lengths = {
+        str(each.relative_to(ROOT)): (len(each.read_text().splitlines()), LINES_MAX[each.suffix]) for each in sources
+    }
+    too_long = {name: count for name, (count, limit) in lengths.items() if count > limit}
+    assert {name: count for name, count in too_long.items() if count > LONG.get(name, 0)} == {}
+    assert set(LONG) - set(too_long) == set(), "no longer too long"
+
+
+def test_a_prefix_of_many_siblings_is_a_room() -> None:
+    found = {}
+    for room in rooms():
+        counts = Counter(name.partition("_")[0] for name in siblings(room) if "_" in name.strip("_"))
+        many = {prefix for prefix, count in counts.items() if count > PREFIXED_MAX and prefix}
+        if many:
+            found[name_of(room)] = many
+    assert found == PREFIXED
+
+
+def imported(room: Path, sibling: str) -> set[str]:
+    """The siblings that one of them imports, for types too."""
+    package = ".".join(room.relative_to(ROOT / "src").parts)
+    files = [*(room / sibling).rglob("*.py")] if (room / sibling).is_dir() else [room / f"{sibling}.py"]
+    found = set()
+    for node in (node for file in files if file.exists() for node in ast.walk(ast.parse(file.read_text()))):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+            found.add(node.module.removeprefix(f"{package}.").partition(".")[0])
+        elif isinstance(node, ast.Import):
+            names = (each.name for each in node.names)
+            found |= {
+                name.removeprefix(f"{package}.").partition(".")[0] for name in names if name.startswith(f"{package}.")
+            }
+    return found & set(siblings(room)) - {sibling}
+
+
+@pytest.mark.parametrize("room", list(rooms()), ids=name_of)
+def test_siblings_import_each_other_one_way(room: Path) -> None:
+    graph = {sibling: imported(room, sibling) for sibling in siblings(room)}
+    for circle in ENTANGLED.get(name_of(room), []):
+        assert not is_ordered({each: graph[each] & circle for each in circle}), f"{sorted(circle)} are in order now"
+        graph = {each: below - circle if each in circle else below for each, below in graph.items()}
+    TopologicalSorter(graph).prepare()  # CycleError names the circle
+
+
+def is_ordered(graph: dict[str, set[str]]) -> bool:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return False
+    return True
