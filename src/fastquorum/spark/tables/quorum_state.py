@@ -27,12 +27,13 @@ from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
 from fastquorum.storage.contents import check_kind
 from fastquorum.storage.format import check_without_log
-from fastquorum.storage.identity import read_identity
+from fastquorum.storage.identity import Identity, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.log.checkpoint import read_checkpoint
 from fastquorum.storage.log.mark import LogPosition, Mark, was_marked
 from fastquorum.storage.log.recovery import check_bounds, check_emptied
 from fastquorum.storage.log.scanning import EPOCH_MAX, bytes_needed, scan_segment
+from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import settled, state_in
@@ -128,12 +129,22 @@ def _beginning_fault(log: FoundLog) -> str | None:
         return None
     try:
         disk, _ = disk_of(log)
-        check_kind(disk, load("native"), read_identity(disk))
+        identity = _identity_if_whole(disk)
+        if identity is not None:
+            check_kind(disk, load("native"), identity)
         if disk.exists(names.ZERO_CHECKPOINT):
             read_checkpoint(disk, load("native"), names.ZERO_CHECKPOINT)
     except (CorruptionError, DirectoryError) as error:
         return str(error)
     return None
+
+
+def _identity_if_whole(disk: Disk) -> Identity | None:
+    """None where the properties cannot be read: lost ones have a column of their own."""
+    try:
+        return read_identity(disk)
+    except DirectoryError:
+        return None
 
 
 def _file_fault(log: FoundLog) -> str | None:
