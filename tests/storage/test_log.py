@@ -15,7 +15,7 @@ from fastquorum.raft.ports import LogView
 from fastquorum.storage.log import reading
 from fastquorum.storage.log.flushing import FlushResult
 from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
-from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
+from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY, parse_index
 
 from .logs import Rig
 
@@ -251,6 +251,27 @@ def test_reads_from_disk_find_every_offset(kernels: Kernels) -> None:
         data = again.log.read(offset, 1)
         assert any(record.offset == offset and record.value == value for record in kernels.decode_records(data))
         assert rig.log.read(offset, 3_000)[: len(data)] == data
+
+
+def test_no_index_outlives_its_segment(kernels: Kernels) -> None:
+    """One that is left alone tells of a segment that was lost, where the durable mark is lost, too."""
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=40_000, preallocate_bytes=4096))
+    for number in range(40):
+        rig.append(1, b"%d" % number * 3000)
+    rig.flush()
+    rig.log.close()
+    again = rig.reopen()
+    indexed = indexed_bases(again)
+    assert len(indexed) > 1
+    again.log.truncate_to(1)
+    assert indexed_bases(again) <= {0}
+    again.log.close()
+    again.disk.remove(f"{LOG_DIRECTORY}/{DURABLE_MARK}")
+    assert again.reopen().values() == rig.values()[:1]
+
+
+def indexed_bases(rig: Rig) -> set[int]:
+    return {base for name in rig.disk.list(LOG_DIRECTORY) if (base := parse_index(name)) is not None}
 
 
 def test_the_index_forgets_what_was_truncated(kernels: Kernels) -> None:

@@ -1,8 +1,8 @@
 """Does a log hold what its directory was formatted for? Told only where nobody can be wronged.
 
-In a controller's log nobody else writes, and any other metadata log that has first records begins with those: its
-first record is one of metadata. What users append may look like anything, so that no record tells a log to be no
-user's; but a format for users leaves no first records beside it. Source: KIP-631 (frames), `storage.format`.
+In a controller's log nobody else writes: its first record is one of metadata. Into another metadata log a program may
+append anything, as into a log of users, so that no record tells what it is; but a format for users leaves no first
+records beside it. Source: KIP-631 (frames), `storage.format`.
 """
 
 from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, UnsupportedVersion, WireError
@@ -31,7 +31,7 @@ def check_kind(disk: Disk, kernels: Kernels, identity: Identity) -> None:
                 _ADVICE,
                 disk.root,
             )
-    elif (has_first_values or identity.is_controller) and not _is_metadata(_first_value(disk, kernels)):
+    elif identity.is_controller and not _is_metadata(_first_value(disk, kernels)):
         raise DirectoryError(
             "it was formatted for a metadata log, and the first record of its log is none of metadata",
             _ADVICE,

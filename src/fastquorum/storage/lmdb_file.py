@@ -127,18 +127,18 @@ class _Walk:
     def entries(self, tree: _Tree) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values, ascending. ValueError, struct.error, also where the tree is not as it says."""
         branches = leaves = overflows = count = 0
-        last_key: tuple[int | bytes] | None = None
+        last_key: tuple[int, bytes] | None = None
         levels = [(tree.root, 1)] if tree.root != _NO_PAGE else []
         while levels:
             number, level = levels.pop()
             page, is_leaf = self._tree_page(number), level == tree.depth
             if not is_leaf:
                 branches += 1
-                levels += [(below, level + 1) for below in reversed(_below(page))]
+                levels += [(below, level + 1) for below in reversed(_below(page, tree.flags))]
                 continue
             leaves += 1
             for key, value, page_count in self._in_leaf(page):
-                order = (_NUMBER.unpack(key)[0] if tree.flags & _INTEGER_KEYS else key,)
+                order = _order(key, tree.flags)
                 if last_key is not None and order <= last_key:
                     raise ValueError("keys that do not ascend")
                 last_key = order
@@ -207,6 +207,11 @@ class _Walk:
         return page[_PAGE.size : _PAGE.size + size], count
 
 
+def _order(key: bytes, tree_flags: int) -> tuple[int, bytes]:
+    """Of a key among those of its tree. struct.error."""
+    return (_NUMBER.unpack(key)[0], b"") if tree_flags & _INTEGER_KEYS else (0, key)
+
+
 def _nodes(page: bytes, kind: int) -> Iterator[tuple[int, tuple[int, int, int, int]]]:
     """Where each node of a page of that kind is, and its head. ValueError, struct.error."""
     _, flags, lower, upper = _PAGE.unpack_from(page)
@@ -219,12 +224,14 @@ def _nodes(page: bytes, kind: int) -> Iterator[tuple[int, tuple[int, int, int, i
         yield at, _NODE.unpack_from(page, at)
 
 
-def _below(page: bytes) -> list[int]:
+def _below(page: bytes, tree_flags: int) -> list[int]:
     """The pages that a branch leads to, in the order of their keys."""
-    keys, found = [], []
+    keys: list[tuple[int, bytes]] = []
+    found: list[int] = []
     for at, (low, middle, high, key_bytes) in _nodes(page, _BRANCH):
-        keys.append(page[at + _NODE.size : at + _NODE.size + key_bytes])
+        if found:  # the first has no key
+            keys.append(_order(page[at + _NODE.size : at + _NODE.size + key_bytes], tree_flags))
         found.append(low | middle << 16 | high << 32)
-    if keys[1:] != sorted(set(keys[1:])):
+    if keys != sorted(set(keys)):
         raise ValueError("keys that do not ascend")
     return found

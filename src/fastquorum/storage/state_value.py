@@ -19,13 +19,14 @@ MAGIC: Final = b"FQSTATE\n"
 VERSION: Final = 1
 STATE_KEY: Final = b"election"
 """Of the value, where it is one of several."""
+RESERVE_KEY: Final = b"reserve"
+"""Of what makes the file as large as it will be."""
 _HEAD: Final = struct.Struct(">8sHH")
 """Magic, version, length of the cluster id."""
 _BODY: Final = struct.Struct(">i16siibi16s")
 """Node id, directory id; epoch, leader id; has voted, voted id, voted directory id."""
 _CRC: Final = struct.Struct(">I")
 _ANOTHERS: Final = "it says how another replica voted, or one of another cluster"
-_NOT_THE_LAST: Final = "it holds a later state than the one that it says is its last"
 _SIZE_MIN: Final = _HEAD.size + _BODY.size + _CRC.size
 
 
@@ -54,14 +55,23 @@ def encode_state(kernels: Kernels, owner: StateOwner, state: ElectionState) -> b
 
 
 def state_in(kernels: Kernels, owner: StateOwner, data: bytes, path: str = "") -> ElectionState | None:
-    """Of the bytes of a whole LMDB file; None: nothing was ever saved. CorruptionError, also where anything that LMDB
-    goes by is damaged, or where the state before the last is a later one; DirectoryError."""
+    """Return the latest state that a whole LMDB file holds; None: nothing was ever saved.
+
+    That is the last transaction's, unless the one before it holds a later one. LMDB leaves it so when the last write of
+    a transaction failed, and a flipped bit does: which of two is the last, a number alone says. No replica is harmed by
+    a promise that it keeps although nobody heard it.
+
+    Raises:
+        CorruptionError: the value is damaged or another replica's, or anything that LMDB goes by is damaged.
+        DirectoryError: a newer version wrote it.
+    """
     values = values_in(data, path)
+    if not set(values.last) <= {STATE_KEY, RESERVE_KEY}:  # a damaged key, whose value would be missed
+        raise damaged_state("state_file", path)
     state = _state_of(kernels, owner, values.last, path)
     before = _if_whole(kernels, owner, values.before)
-    if before is not None and _forgets(state or ElectionState(), before, owner.node_id):
-        raise damaged_state("state_file", path, _NOT_THE_LAST)
-    return state
+    is_later = before is not None and _forgets(state or ElectionState(), before, owner.node_id)
+    return before if is_later else state
 
 
 def _state_of(kernels: Kernels, owner: StateOwner, values: dict[bytes, bytes], path: str) -> ElectionState | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
@@ -134,6 +134,8 @@ def _beginning_fault(log: FoundLog) -> str | None:
             check_kind(disk, load("native"), identity)
         if disk.exists(names.ZERO_CHECKPOINT):
             read_checkpoint(disk, load("native"), names.ZERO_CHECKPOINT)
+    except StorageFailed:
+        return None  # what cannot be read here, its own row tells of
     except (CorruptionError, DirectoryError) as error:
         return str(error)
     return None

@@ -61,11 +61,10 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
             if disk.exists(QUORUM_STATE):
                 raise DirectoryError("it is fastquorum's already", path=disk.root)
             raise DirectoryError("there is no quorum-state of Kafka's here", "name the data directory", disk.root)
-        has_ours = disk.exists(QUORUM_STATE)
         ours, state = _load(disk, kernels, identity), _kafkas(disk)
         _agreed(disk, ours)
-        # A mark beside Kafka's file alone is of an earlier time: Kafka has written since. Closing the log renews it.
-        _check_closed(disk, kernels, lambda: state, KAFKA_STATE, is_marked=has_ours)
+        # Before our state is kept, Kafka may have written since the mark was: closing the log renews it.
+        _check_closed(disk, kernels, lambda: state, KAFKA_STATE, is_marked=ours is not None)
         if ours is None:  # or the file was made, and nothing kept in it, when that was interrupted
             with _states(disk, kernels, identity) as store:
                 store.save(state)

@@ -20,13 +20,12 @@ from fastquorum.storage.io.disk import exists, sync_directory
 from fastquorum.storage.io.odd import check_not_odd
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.replacing import damaged_state
-from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state, state_in
+from fastquorum.storage.state_value import RESERVE_KEY, STATE_KEY, StateOwner, decode_state, encode_state, state_in
 
 MAP_BYTES: Final = 4 * 1024 * 1024
 """The value has about 100 bytes: a full map is a bug."""
 RESERVE_BYTES: Final = 64 * 1024
 _TEMPORARY: Final = ".tmp"
-_RESERVE: Final = b"reserve"
 
 _open_stores: "dict[str, LmdbStateStore]" = {}
 """By real path. LMDB forbids opening one environment twice in a process."""
@@ -48,28 +47,32 @@ class LmdbStateStore:
         is_new = not exists(self._path)
         if not os.access(os.path.dirname(self._path) if is_new else self._path, os.W_OK, effective_ids=True):
             raise DirectoryError("the quorum state cannot be written", "make it writable", self._path)
+        latest: ElectionState | None = None
         try:
             if is_new:
                 self._create()
             else:
-                self._check()
+                latest = self._latest()
             self._env = _open(self._path)
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise damaged_state("state_file", self._path) from error
         except (lmdb.Error, OSError) as error:
             raise self._latch("open", error) from error
         _open_stores[self._path] = self
+        if latest is not None and latest != self.load():
+            self.save(latest)
 
     @property
     def path(self) -> str:
         return self._path
 
-    def _check(self) -> None:
-        """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError,
-        DirectoryError."""
+    def _latest(self) -> ElectionState | None:
+        """The state that the file holds, whichever transaction LMDB takes for the last. It is looked at before LMDB
+        does, which trusts a file: it would die of one that was cut off, and begin anew in an empty one.
+        CorruptionError, DirectoryError."""
         check_not_odd(self._path)
         with open(self._path, "rb") as file:
-            state_in(self._kernels, self._owner, file.read(), self._path)
+            return state_in(self._kernels, self._owner, file.read(), self._path)
 
     def _create(self) -> None:
         """Under another name until it is whole: without room it would be left half-made, which nobody can open.
@@ -93,7 +96,7 @@ class LmdbStateStore:
     def _reserve(env: lmdb.Environment) -> None:
         for value in (bytes(RESERVE_BYTES), b"", b"", b""):  # freed pages are used again two transactions later
             with env.begin(write=True) as transaction:
-                transaction.put(_RESERVE, value)
+                transaction.put(RESERVE_KEY, value)
 
     def load(self) -> ElectionState | None:
         """None if nothing was ever saved."""

@@ -37,7 +37,7 @@ from fastquorum.storage import names
 from fastquorum.storage.log.epochs import format_epochs, last_start, write_epochs
 from fastquorum.storage.log.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, was_marked, write_mark
 from fastquorum.storage.log.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
-from fastquorum.storage.log.segment import Segment, create_segment
+from fastquorum.storage.log.segment import Segment, create_segment, remove_index
 from fastquorum.storage.log.snapshots import FoundSnapshots, find_snapshots, log_end, remove_below, supersedes
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import NOWHERE_ELSE, REPLACE
@@ -435,8 +435,9 @@ def _begin_anew(
 
 def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:
     """Remove segments left below the start (from the first, so that a crash leaves no gap), cut ones (from the last),
-    stale index files and temporary files."""
+    each behind its index, which alone would tell of a lost one; stale index files and temporary files."""
     for base in [*inspection.left, *reversed(inspection.cut)]:
+        remove_index(disk, directory, base)
         disk.remove(names.join(directory, names.segment_name(base)))
         disk.sync_directory(directory)
     closed = [found.segment.base_offset for found in inspection.kept[:-1]]

@@ -101,3 +101,10 @@ def write_index(disk: Disk, directory: str, segment: Segment) -> None:
     name = join(directory, index_name(segment.base_offset))
     if not disk.exists(name):
         disk.replace_file(name, segment.index.encode())
+
+
+def remove_index(disk: Disk, directory: str, base_offset: Offset) -> None:
+    """Of the segment that begins there, if it has one. The removal is durable with the directory's next sync."""
+    name = join(directory, index_name(base_offset))
+    if disk.exists(name):
+        disk.remove(name)

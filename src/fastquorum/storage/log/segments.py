@@ -23,7 +23,7 @@ from fastquorum.storage.log.reading import (
     max_timestamp_below,
     read_batches,
 )
-from fastquorum.storage.log.segment import Segment, write_index
+from fastquorum.storage.log.segment import Segment, remove_index, write_index
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Micros, Offset
 
@@ -151,9 +151,11 @@ class Segments(list[Segment]):
         self[:] = [self._preparation.next_segment(base_offset)]
 
     def remove_behind(self, segment: Segment) -> None:
-        """Remove the later ones, from the last down, so that a crash in between leaves no gap."""
+        """Remove the later ones, from the last down, so that a crash in between leaves no gap; an index before its
+        segment, as one that is left alone tells of a segment that was lost."""
         keep = self._number_of(segment.base_offset) + 1
         for each in reversed(self[keep:]):  # their files stay open: a sync may be under way
+            remove_index(self._disk, self._directory, each.base_offset)
             self._disk.remove(names.join(self._directory, names.segment_name(each.base_offset)))
             self._disk.sync_directory(self._directory)
         del self[keep:]
