@@ -178,15 +178,14 @@ def check_there(disk: Disk, directory: str) -> None:
 def check_bounds(
     where: str, listing: Collection[str], bases: Collection[Offset], mark: Mark | None, *, has_voted: bool
 ) -> None:
-    """The mark's segments must be there, and one at least. `bases`: of those that the mark has not left behind. A log
-    is made before a vote is kept beside it: `has_voted` without one is a log that is gone. CorruptionError,
-    DirectoryError."""
+    """The mark's segments must be there, and one at least. `bases`: those that the mark has not left behind. A log is
+    made before a vote is kept: `has_voted` without one is a log that is gone. CorruptionError, DirectoryError."""
     if mark is not None:
         first = [mark.start_offset] if mark.start_offset else []  # an older version did not say where it begins
         for needed in [*first, mark.at.segment_base]:
             if needed not in bases:
-                missing = names.segment_name(needed)
-                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}", detail=_BACK)
+                path = f"{where}/{names.segment_name(needed)}"
+                raise CorruptionError("missing_segment", 0, needed, path=path, detail=_BACK)
     if not bases and (names.PARTITION_METADATA in listing or has_voted):
         raise DirectoryError(
             "the log directory was in use, but its segments are gone",
@@ -435,7 +434,7 @@ def _begin_anew(
 
 def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:
     """Remove segments left below the start (from the first, so that a crash leaves no gap), cut ones (from the last),
-    each behind its index, which alone would tell of a lost one; stale index files and temporary files."""
+    each behind its index; stale index files; temporary files."""
     for base in [*inspection.left, *reversed(inspection.cut)]:
         remove_index(disk, directory, base)
         disk.remove(names.join(directory, names.segment_name(base)))
