@@ -44,7 +44,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/sim/world.py": 405,
     "src/fastquorum/storage/log/log.py": 604,
     "src/fastquorum/storage/log/recovery.py": 506,
-    "src/fastquorum/storage/verifying.py": 412,
+    "src/fastquorum/storage/verifying.py": 407,
     "ext/_lane.pyx": 456,
     "ext/_shell.pyx": 811,
     "ext/core/node/engine.h": 1415,

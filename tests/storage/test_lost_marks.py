@@ -46,6 +46,7 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.state_value import StateOwner
 from fastquorum.types import NodeId, OffsetAndEpoch, ReplicaKey, Uuid, VoterSet
+from tests.odd_files import linked_to_itself, linked_to_nothing, turned_into_directory
 from tests.process.command import picture
 
 from .fake_disk import FakeFlusher
@@ -255,21 +256,6 @@ def fresh(tmp_path: Path) -> Path:
 
 
 # --- not a file -------------------------------------------------------------------------------------------------------
-
-
-def turned_into_directory(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.mkdir()
-
-
-def linked_to_itself(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(path.name)
-
-
-def linked_to_nothing(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(path.parent / "not-mounted" / path.name)
 
 
 @pytest.mark.parametrize("turn", [turned_into_directory, linked_to_itself, linked_to_nothing])

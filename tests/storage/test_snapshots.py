@@ -30,6 +30,7 @@ from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.startup import first_voters
 from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
+from tests.odd_files import linked_to_itself, linked_to_nothing, turned_into_directory
 
 from .fake_disk import FakeFile
 from .logs import Rig, checkpoint, checkpoint_path, every_flip
@@ -576,25 +577,21 @@ def turned_into_socket(path: Path) -> None:
         bound.bind(path.name)
 
 
-def linked_to_nothing(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/not-mounted/x")
-
-
-def linked_to_itself(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.name)
-
-
-def turned_into_directory(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
+def turned_into_full_directory(path: Path) -> None:
+    turned_into_directory(path)
     (path / "file").touch()
 
 
 @pytest.mark.parametrize(
     "turn",
-    [Path.unlink, turned_into_fifo, turned_into_socket, linked_to_nothing, linked_to_itself, turned_into_directory],
+    [
+        Path.unlink,
+        turned_into_fifo,
+        turned_into_socket,
+        linked_to_nothing,
+        linked_to_itself,
+        turned_into_full_directory,
+    ],
 )
 def test_an_older_one_that_is_no_file_is_left_out_and_goes_with_the_log_before_it(
     tmp_path: Path, kernels: Kernels, turn: Callable[[Path], None]
@@ -615,7 +612,7 @@ def test_an_older_one_that_is_no_file_is_left_out_and_goes_with_the_log_before_i
     assert str(path) in str(why)
     assert snapshots.take_left_out() == []
     snapshots.remove_below(LATEST.offset)
-    assert os.path.lexists(path) is (turn is turned_into_directory)
+    assert os.path.lexists(path) is (turn is turned_into_full_directory)
     snapshots.close()
 
 

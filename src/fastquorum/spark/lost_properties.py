@@ -11,7 +11,7 @@ from typing import Final
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.spark.stores import store_of
-from fastquorum.storage.identity import CLUSTER_ID, LogKind, is_of_quorum, meta_by_kafka
+from fastquorum.storage.identity import LogKind, is_of_another_cluster, is_of_quorum, meta_by_kafka
 from fastquorum.storage.properties import parse_properties
 from fastquorum.wire.records.metadata import decode_metadata_record
 
@@ -34,10 +34,9 @@ def are_properties_lost(names: Collection[str], meta: bytes | None, own: bytes |
 def _are_apart(meta: bytes, own: bytes) -> bool:
     """Whether ours are of another cluster, and say nothing of this directory."""
     try:
-        found = [parse_properties(data).get(CLUSTER_ID) for data in (meta, own)]
+        return is_of_another_cluster(parse_properties(meta), parse_properties(own))
     except ValueError:
         return False
-    return None not in found and found[0] != found[1]
 
 
 def kind_by_records(segments: Iterable[str]) -> LogKind:

@@ -1,4 +1,4 @@
-"""Does a log hold what its directory was formatted for? Told only where nobody can be wronged.
+"""Checks that a log is of the kind that its directory was formatted for, where that can be told for certain.
 
 In a controller's log nobody else writes: its first record is one of metadata. Into another metadata log a program may
 append anything, as into a log of users, so that no record tells what it is; but a format for users leaves no first
@@ -22,9 +22,8 @@ _ADVICE = (
 
 def check_kind(disk: Disk, kernels: Kernels, identity: Identity) -> None:
     """DirectoryError for a log that is of another kind than the directory. What is damaged says nothing here."""
-    has_first_values = _has_first_values(disk, kernels)
     if identity.log_kind is LogKind.USER:
-        if has_first_values:
+        if _has_first_values(disk, kernels):
             raise DirectoryError(
                 f"{names.OWN_PROPERTIES} says that it is a user log, and {names.BOOTSTRAP_CHECKPOINT} holds the first "
                 "records of a metadata log",

@@ -146,6 +146,11 @@ def is_of_quorum(exists: Callable[[str], bool]) -> bool:
     return any(exists(name) for name in _LEFT_BY_VOTERS)
 
 
+def is_of_another_cluster(meta: dict[str, str], own: dict[str, str]) -> bool:
+    """Do our properties name another cluster than meta.properties? Older versions wrote none into ours."""
+    return CLUSTER_ID in meta and own.get(CLUSTER_ID, meta[CLUSTER_ID]) != meta[CLUSTER_ID]
+
+
 def meta_by_kafka(data: bytes) -> bool:
     """Did Apache Kafka write this meta.properties? Java's `Properties.store` begins with a comment, the time; our
     `format` writes none."""
@@ -181,7 +186,7 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
             raise ValueError(f"it has version {meta['version']}, only {META_VERSION} is known")
         cluster_id, node_id, directory_id = meta[CLUSTER_ID], meta["node.id"], meta["directory.id"]
         key = ReplicaKey(_stored_id(node_id), Uuid.parse(directory_id))
-    if own.get(CLUSTER_ID, cluster_id) != cluster_id:  # older versions wrote none
+    if is_of_another_cluster(meta, own):
         raise DirectoryError(
             f"{OWN_PROPERTIES} is of cluster {own[CLUSTER_ID]}, {META_PROPERTIES} of cluster {cluster_id}",
             "one of them is another directory's: put back the one that belongs to this log, from a copy of this "

@@ -77,9 +77,8 @@ def values_in(data: bytes, path: str = "") -> Values:
     """What a file holds. CorruptionError ("state_file") if anything that LMDB goes by is not as LMDB leaves it."""
     try:
         first = _meta(data, 0, 0)
-        metas = first, _meta(data, first.page_bytes, 1)
-        older, last = sorted(metas)
-        if last.transaction - older.transaction > 1 or first.page_bytes != metas[1].page_bytes:
+        older, last = sorted((first, _meta(data, first.page_bytes, 1)))
+        if last.transaction - older.transaction > 1 or last.page_bytes != older.page_bytes:
             raise ValueError("two meta pages that do not follow each other")
         walk = _Walk(data, last)
         values = dict(walk.entries(last.main))
@@ -151,8 +150,7 @@ class _Walk:
 
     def check_free(self) -> None:
         """Each page that is to be used again is there once, and used by nobody. ValueError, struct.error."""
-        lists = list(self.entries(self._meta.free))
-        for key, value in lists:
+        for key, value in list(self.entries(self._meta.free)):  # whole: its own pages are used, too
             (count,) = _NUMBER.unpack_from(value)
             if not 0 < _NUMBER.unpack(key)[0] <= self._meta.transaction or (count + 1) * _NUMBER.size != len(value):
                 raise ValueError("a list of free pages that cannot be")

@@ -18,7 +18,7 @@ from fastquorum.storage.log.index import decode_index
 from fastquorum.storage.log.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
 from fastquorum.storage.log.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
 from fastquorum.storage.log.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
-from fastquorum.storage.log.snapshots import FoundSnapshots, log_end, supersedes
+from fastquorum.storage.log.snapshots import FoundSnapshots, is_gone, log_end, supersedes
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
@@ -157,11 +157,6 @@ def verify_log(disk: Disk, kernels: Kernels, directory: str, path: str) -> Verif
     return _Verifier(disk, kernels, directory, path).run()
 
 
-def _is_gone(error: FastQuorumError) -> bool:
-    """Whether a file that was listed is not there: its node has done with it meanwhile."""
-    return isinstance(error, StorageFailed) and error.errno_code == errno.ENOENT
-
-
 class _Verifier:
     """One run of `verify_log`."""
 
@@ -218,7 +213,7 @@ class _Verifier:
                 self._find(Severity.CORRUPT, name, error_text(error))
                 continue
             except StorageFailed as error:
-                if not _is_gone(error):
+                if not is_gone(error):
                     raise
                 continue
             if name.endswith(names.STALE_SUFFIXES):
@@ -378,7 +373,7 @@ class _Verifier:
         except CorruptionError as error:
             self._find(Severity.CORRUPT, name, f"bad checkpoint: {error.reason}", error.position, error.offset)
         except FastQuorumError as error:
-            if not _is_gone(error):
+            if not is_gone(error):
                 self._find(Severity.CORRUPT, name, f"bad checkpoint: {error}")
 
     def _is_behind_damage(self, base: Offset) -> bool:

@@ -31,6 +31,7 @@ from fastquorum.storage.names import (
     index_name,
 )
 from fastquorum.storage.verifying import Severity
+from tests.odd_files import linked_to_itself, linked_to_nothing, turned_into_directory
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch
 
@@ -150,21 +151,6 @@ def test_a_directory_and_its_copy_are_a_note_of_both_audits(
     for command in ("replicas", "invariants"):
         assert main(["audit", command, str(node), str(copy)]) == 0
         assert text in capsys.readouterr().out
-
-
-def turned_into_directory(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.mkdir()
-
-
-def linked_to_nothing(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(path.parent / "not-mounted" / path.name)
-
-
-def linked_to_itself(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(path.name)
 
 
 def test_a_vote_that_is_older_than_the_log_and_damaged_first_voters_are_told_by_both_audits(

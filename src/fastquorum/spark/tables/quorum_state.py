@@ -83,7 +83,8 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         "properties_error": _properties_error(log),
     }
     file_fault = same["properties_error"] or _file_fault(log) or _beginning_fault(log)
-    last_epoch = _last_epoch(log, mark)  # before the state, which a node writes first
+    # Before the state, which a node writes first; for what was found already, nobody asks.
+    last_epoch = _last_epoch(log, mark) if file_fault is None else 0
     for row in _states(log, options):
         yield {**row, **same, "not_started": file_fault or _state_fault(log, row) or _stale_fault(log, row, last_epoch)}
 

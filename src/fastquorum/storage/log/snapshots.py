@@ -125,8 +125,9 @@ def _remove(disk: Disk, name: str) -> None:
             raise
 
 
-def _is_gone(error: StorageFailed) -> bool:
-    return error.errno_code == errno.ENOENT
+def is_gone(error: FastQuorumError) -> bool:
+    """Whether a file that was listed is not there: its node has done with it meanwhile."""
+    return isinstance(error, StorageFailed) and error.errno_code == errno.ENOENT
 
 
 def _age(snapshot: OffsetAndEpoch) -> tuple[Epoch, Offset]:
@@ -259,7 +260,7 @@ class Snapshots:
         try:
             return look(self._file(snapshot))
         except (CorruptionError, DirectoryError, StorageFailed) as error:
-            is_disk_failing = isinstance(error, StorageFailed) and not (error.is_refusal or _is_gone(error))
+            is_disk_failing = isinstance(error, StorageFailed) and not (error.is_refusal or is_gone(error))
             if is_disk_failing or snapshot == self.latest:
                 raise
             self._close_file()
