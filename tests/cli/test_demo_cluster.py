@@ -130,6 +130,15 @@ class Disks:
         """Take the last batches of records off one disk's log, and what an election wrote behind them."""
         cut_batches(self.directories[at], self._kernels, batches)
 
+    def cut_to_what_all_have(self) -> None:
+        """Take off what the last leader wrote as it was stopped, a no-op perhaps, and nobody fetched any more."""
+        logs = [self.path(at).read_bytes() for at in range(len(self.directories))]
+        infos = [self._kernels.batch_headers(data) for data in logs]
+        end = min(each[-1].last_offset for each in infos)
+        for at, (data, found) in enumerate(zip(logs, infos, strict=True)):
+            last = max((info for info in found if info.last_offset <= end), key=lambda info: info.position)
+            self.path(at).write_bytes(data[: last.position + last.size_bytes])
+
     def append(self, at: int, record: Message) -> None:
         data = self.path(at).read_bytes()
         last = self._kernels.batch_headers(data)[-1]
@@ -155,7 +164,9 @@ def disks(played: Played, tmp_path: Path, kernels: Kernels) -> Disks:
     for number in (1, 2, 3):
         shutil.copytree(played.directory / f"node-{number}", tmp_path / f"node-{number}")
         directories.append(str(tmp_path / f"node-{number}"))
-    return Disks(directories, played.ledger, kernels)
+    disks = Disks(directories, played.ledger, kernels)
+    disks.cut_to_what_all_have()
+    return disks
 
 
 def test_the_untouched_disks_are_green(disks: Disks, played: Played) -> None:
