@@ -11,7 +11,7 @@ from bench.figures.figure import Goal, Measured, Setting, alone
 from bench.spark.sessions import spark_with
 from fastquorum.generate import FINDERS, GenerateOptions, Kind, Span, generate
 from fastquorum.kernels import load
-from fastquorum.spark import jobs
+from fastquorum.spark.engines import jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from bench.figures.figure import Measured, Row, Setting, alone
 from bench.spark import clusters
 from bench.spark.clusters import MANY, Clusters
 from bench.spark.sessions import Watch, spark_with
-from fastquorum.spark import image_jobs, jobs
+from fastquorum.spark.engines import image_jobs, jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.paths import joined, split_by_commas
+from fastquorum.spark.stored.paths import joined, split_by_commas
 
 if TYPE_CHECKING:
     import pyarrow as pa

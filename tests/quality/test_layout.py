@@ -25,7 +25,6 @@ CROWDED: Final[dict[str, int]] = {
     "fastquorum/node": 57,
     "fastquorum/node/io": 42,
     "fastquorum/sim": 27,
-    "fastquorum/spark": 50,
 }
 LONG: Final[dict[str, int]] = {
     "src/fastquorum/broker/lifecycle.py": 405,
@@ -94,7 +93,6 @@ ENTANGLED: Final[dict[str, list[set[str]]]] = {
         }
     ],
     "fastquorum/sim/cluster": [{"admin", "broker", "herd", "upgrader"}, {"member", "members"}],
-    "fastquorum/spark": [{"pipelines", "quorum", "scan", "tables"}, {"engines", "local_jobs", "spark_engine"}],
     "fastquorum/wire": [{"message", "types"}],
 }
 

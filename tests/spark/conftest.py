@@ -12,7 +12,7 @@ import pytest
 
 import fastquorum.spark
 from fastquorum.errors import SparkEnvironmentError
-from fastquorum.spark.environment import look
+from fastquorum.spark.sessions.environment import look
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSess
     def lent(master: str) -> Iterator["SparkSession"]:
         yield spark
 
-    from fastquorum.spark import running
+    from fastquorum.spark.sessions import running
 
     monkeypatch.setattr(running, "running", lent)
     return spark

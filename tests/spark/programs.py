@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from fastquorum.spark.python_packages import DRIVER, WORKERS
+from fastquorum.spark.sessions.python_packages import DRIVER, WORKERS
 
 VECTOR = "jdk.incubator.vector"
 

@@ -18,8 +18,8 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import load
-from fastquorum.spark.appending import EPOCHS, Appended, Whose, append_rows, note_done
-from fastquorum.spark.write_options import WriteOptions
+from fastquorum.spark.write.appending import EPOCHS, Appended, Whose, append_rows, note_done
+from fastquorum.spark.write.write_options import WriteOptions
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, Trio, trio, values_of
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fastquorum.errors import RecordTooLarge, UsageError
 from fastquorum.kernels import BATCH_HEADER_BYTES, Header, Kernels, Record, load
 from fastquorum.kernels.producers import Stamp
-from fastquorum.spark import arrow
-from fastquorum.spark.chunks import chunks, encoded
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.write.chunks import chunks, encoded
 
 SCHEMA = pa.schema([("headers", arrow.HEADERS), ("value", pa.string()), ("key", pa.binary())])
 BYTES = 400

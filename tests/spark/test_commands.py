@@ -17,8 +17,8 @@ from fastquorum.cli.spark import latency as spark_latency
 from fastquorum.cli.spark.shared import check_out
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.pages import report_of
-from fastquorum.spark.jvm import Jvm
-from fastquorum.spark.logs import find
+from fastquorum.spark.sessions.jvm import Jvm
+from fastquorum.spark.stored.logs import find
 from tests.spark.damage import change
 from tests.spark.programs import outputs, without_java
 from tests.wire.golden import CLUSTER

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fastquorum.errors import SparkEnvironmentError, UsageError
-from fastquorum.spark import environment, python_packages
-from fastquorum.spark.python_packages import DRIVER, NEEDED, WORKERS, package_flaws, python_flaws
-from fastquorum.spark.running import in_our_words
+from fastquorum.spark.sessions import environment, python_packages
+from fastquorum.spark.sessions.python_packages import DRIVER, NEEDED, WORKERS, package_flaws, python_flaws
+from fastquorum.spark.sessions.running import in_our_words
 from tests.privileges import missing
 
 from .programs import java_home, program

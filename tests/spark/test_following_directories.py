@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import DirectoryError, FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.following import initial, limited
-from fastquorum.spark.following_directories import FollowedDirectories
-from fastquorum.spark.logs import find_logs
-from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.scan import Scan
-from fastquorum.spark.streaming import StreamReader, lag
+from fastquorum.spark.stored.logs import find_logs
+from fastquorum.spark.stored.places import Places, pieces_between
+from fastquorum.spark.stream.following import initial, limited
+from fastquorum.spark.stream.following_directories import FollowedDirectories
+from fastquorum.spark.stream.streaming import StreamReader, lag
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio

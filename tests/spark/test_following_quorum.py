@@ -14,7 +14,7 @@ from fastquorum.client.committed_log import CommittedLog
 from fastquorum.errors import NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.scan import Scan
-from fastquorum.spark.streaming import StreamReader, lag
+from fastquorum.spark.stream.streaming import StreamReader, lag
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.api.nodes import CLUSTER_ID, Trio

@@ -11,10 +11,10 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.cli.topic.reassignment_plan import read_plan
 from fastquorum.kernels import load
-from fastquorum.spark.image_jobs import placement
+from fastquorum.spark.engines.image_jobs import placement
+from fastquorum.spark.engines.reads import choice
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
-from fastquorum.spark.reads import choice
 from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record

@@ -17,10 +17,10 @@ from fastquorum.cli.main import main
 from fastquorum.cli.spark import shared
 from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
+from fastquorum.spark.engines.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_reads import in_order
 from fastquorum.spark.history import append_history
-from fastquorum.spark.local_jobs import LocalEngine
-from fastquorum.spark.local_reads import in_order
-from fastquorum.spark.logs import Fault
+from fastquorum.spark.stored.logs import Fault
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread

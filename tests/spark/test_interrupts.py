@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.spark.jvm import Jvm
+from fastquorum.spark.sessions.jvm import Jvm
 from tests.cli.conftest import running_with, wait_until
 from tests.wire.golden import CLUSTER
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.errors import SparkEnvironmentError
-from fastquorum.spark import java
+from fastquorum.spark.sessions import java
 
 from .programs import java_home, path_without_java, program
 

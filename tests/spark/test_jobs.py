@@ -18,8 +18,9 @@ from fastquorum.cli.spark import anomalies as spark_anomalies
 from fastquorum.cli.spark import audit_invariants as spark_audit_invariants
 from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
-from fastquorum.spark import jobs
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines import jobs
+from fastquorum.spark.engines.local_jobs import LocalEngine
+from fastquorum.spark.engines.spark_engine import SparkEngine
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
@@ -27,7 +28,6 @@ from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
-from fastquorum.spark.spark_engine import SparkEngine
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.records.cluster import ConfigRecord
 from tests.spark.damage import change as overwrite
@@ -118,7 +118,7 @@ def test_spark_gives_no_vote_to_a_directory_under_another_id(spark: "SparkSessio
 
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:
     report = invariants.as_report(jobs.audit_invariants(spark, str(clusters)).toArrow())
-    assert report == invariants.as_report(invariants.audit(str(clusters)))
+    assert report == invariants.as_report(LocalEngine().audit_invariants(str(clusters)))
     told = [(row["cluster_id"], row["kind"], row["node_ids"]) for row in report["violations"]]
     assert told == [
         ("cut", "fenced-leads", [1]),
@@ -217,7 +217,7 @@ def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(
 
 
 def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = invariants.as_report(invariants.audit(str(clusters / "faulty")))
+    report = invariants.as_report(LocalEngine().audit_invariants(str(clusters / "faulty")))
     spark_audit_invariants.show({"logs": 3, **report})
     told = capsys.readouterr().out
     assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in told

@@ -8,8 +8,8 @@ import pytest
 
 from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
-from fastquorum.spark.masters import check_master
-from fastquorum.spark.running import running
+from fastquorum.spark.sessions.masters import check_master
+from fastquorum.spark.sessions.running import running
 from tests.wire.golden import CLUSTER
 
 

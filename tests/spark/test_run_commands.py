@@ -12,7 +12,7 @@ import pytest
 from fastquorum import sim
 from fastquorum.cli.main import main
 from fastquorum.load.reports import history
-from fastquorum.spark.run_jobs import sim_sweep
+from fastquorum.spark.engines.run_jobs import sim_sweep
 from tests.conftest import ROOT
 from tests.load.results import result
 from tests.spark.pipelines.test_latency import spread

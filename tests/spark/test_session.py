@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fastquorum.spark
-from fastquorum.spark.environment import look
+from fastquorum.spark.sessions.environment import look
 from tests.wire.golden import CLUSTER
 
 from .programs import without_java

@@ -6,9 +6,9 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import BATCH_BYTES_MAX
-from fastquorum.spark import arrow
 from fastquorum.spark.source import FastQuorumSource
-from fastquorum.spark.write_options import WriteOptions, check_columns, parse_write_options
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.write.write_options import WriteOptions, check_columns, parse_write_options
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 H1 = Endpoint(LISTENER_NAME, "h1", 9093)

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import fastquorum.spark
 from fastquorum.controller.planning import Limits
 from fastquorum.errors import FastQuorumError
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
+from fastquorum.spark.engines.spark_engine import SparkEngine
 from fastquorum.spark.scan import read_table
-from fastquorum.spark.spark_engine import SparkEngine
 from fastquorum.spark.tables import TABLES
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.storage.format import ORDER

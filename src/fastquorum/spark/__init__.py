@@ -9,19 +9,19 @@ Everything is loaded when it is first used: this package can be imported where t
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from fastquorum.spark.environment import Environment, prepare
-    from fastquorum.spark.opening import register, session
     from fastquorum.spark.plain import plain_errors, read
-    from fastquorum.spark.streaming import lag
+    from fastquorum.spark.sessions.environment import Environment, prepare
+    from fastquorum.spark.sessions.opening import register, session
+    from fastquorum.spark.stream.streaming import lag
 
 _MODULES: Final = {
-    "Environment": "environment",
-    "prepare": "environment",
-    "register": "opening",
-    "session": "opening",
+    "Environment": "sessions.environment",
+    "prepare": "sessions.environment",
+    "register": "sessions.opening",
+    "session": "sessions.opening",
     "read": "plain",
     "plain_errors": "plain",
-    "lag": "streaming",
+    "lag": "stream.streaming",
 }
 
 __all__ = ["session", "register", "prepare", "read", "plain_errors", "lag", "Environment"]

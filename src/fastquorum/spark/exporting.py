@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.local_reads import in_order
+from fastquorum.spark.engines.local_reads import in_order
 from fastquorum.spark.scan import Scan
 
 SPLIT_BYTES: Final = 8 << 20

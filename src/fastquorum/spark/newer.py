@@ -29,8 +29,8 @@ class Need(NamedTuple):
 
 
 NEEDS: Final = {
-    "streaming": Need("streams from a log", (4, 2), ("DataStreamReader",)),
-    "stream_writing": Need("streams to a log", (4, 1), ("DataStreamWriter",)),
+    "stream.streaming": Need("streams from a log", (4, 2), ("DataStreamReader",)),
+    "write.stream_writing": Need("streams to a log", (4, 1), ("DataStreamWriter",)),
 }
 """By module. A stream's reader is told where its query stands from 4.2 on (`DataSourceStreamReader.latestOffset`): it
 could not tell apart otherwise what was read and what has gone."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum import errors
 from fastquorum.errors import FastQuorumError, UsageError
-from fastquorum.spark.logs import find
-from fastquorum.spark.options import TABLE
+from fastquorum.spark.stored.logs import find
+from fastquorum.spark.stored.options import TABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,8 +33,8 @@ def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TAB
         DirectoryError: `path` is not there or cannot be read. (A Spark Connect server has files of its own: what is not
             there Spark says, when the rows are asked for.)
     """
-    from fastquorum.spark.options import refuse_streams_options
     from fastquorum.spark.scan import Scan
+    from fastquorum.spark.stored.options import refuse_streams_options
 
     given = {"table": table, **{name: str(value) for name, value in options.items()}}
     paths = {"path": path} if isinstance(path, str) else {"paths": json.dumps(list(path))}

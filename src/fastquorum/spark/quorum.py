@@ -19,9 +19,9 @@ from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
-from fastquorum.spark.options import Options
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import Checkpoint, FoundLog, Segment
+from fastquorum.spark.stored.options import Options
 from fastquorum.spark.tables.table import Row, Table, bounds_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, Self
 import pyarrow as pa
 
 from fastquorum.errors import CorruptionError, UsageError
-from fastquorum.spark import arrow
-from fastquorum.spark.beginnings import OF_BEGINNINGS, lost_beginnings
-from fastquorum.spark.logs import Fault, Found, find
-from fastquorum.spark.options import Options, parse_options, refuse_streams_options
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
-from fastquorum.spark.reading import Mode
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.beginnings import OF_BEGINNINGS, lost_beginnings
+from fastquorum.spark.stored.logs import Fault, Found, find
+from fastquorum.spark.stored.options import Options, parse_options, refuse_streams_options
+from fastquorum.spark.stored.reading import Mode
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
 from fastquorum.spark.tables.files import FILES, unreadable
 from fastquorum.spark.tables.table import bounds_of, whose

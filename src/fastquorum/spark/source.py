@@ -28,14 +28,16 @@ class FastQuorumSource(DataSource):
         return "fastquorum"
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
-        """Of one job; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import batch_writer
+        """Of one job; UsageError. See `fastquorum.spark.write.writing`."""
+        from fastquorum.spark.write.writing import batch_writer
 
         return batch_writer(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
-        """Of one batch of a query; UsageError. See `fastquorum.spark.stream_writing`."""
-        writer: DataSourceStreamWriter = newer("stream_writing").stream_writer(dict(self.options), schema, overwrite)
+        """Of one batch of a query; UsageError. See `fastquorum.spark.write.stream_writing`."""
+        writer: DataSourceStreamWriter = newer("write.stream_writing").stream_writer(
+            dict(self.options), schema, overwrite
+        )
         return writer
 
     def schema(self) -> StructType:
@@ -49,7 +51,7 @@ class FastQuorumSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Of those columns, up to what is committed."""
-        reader: DataSourceStreamReader = newer("streaming").StreamReader(self._scan().pruned(schema.names))
+        reader: DataSourceStreamReader = newer("stream.streaming").StreamReader(self._scan().pruned(schema.names))
         return reader
 
     def _scan(self) -> "Scan":

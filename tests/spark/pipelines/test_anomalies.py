@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fastquorum.cli.spark import anomalies as spark_anomalies
 from fastquorum.errors import UsageError
 from fastquorum.sim.prng import Prng
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pages.anomalies import MISSING, page_of
 from fastquorum.spark.pipelines.anomalies import (
     CHECKPOINT_COLUMNS,
@@ -22,7 +23,6 @@ from fastquorum.spark.pipelines.anomalies import (
     Settings,
     anomalies,
     as_report,
-    read,
     signals_of,
     unread,
 )
@@ -112,7 +112,7 @@ def test_a_rolling_restart_and_an_operators_day_are_nothing_unusual() -> None:
 
 
 def test_a_short_real_log_has_no_storms() -> None:
-    report = as_report(anomalies(read(str(CLUSTER))))
+    report = as_report(LocalEngine().anomalies(str(CLUSTER)))
     assert report["findings"] == []
     (cluster,) = report["clusters"]
     assert (cluster["end_offset"], cluster["snapshots"]) == (3836, 23)
@@ -277,13 +277,12 @@ def test_records_that_could_not_be_read_are_counted(tmp_path: Path, capsys: pyte
     root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
     (segment,) = (root / LOG_DIRECTORY).glob("*.log")
     overwrite(segment, segment.stat().st_size // 2, b"\xff\x00\xff")
-    report = as_report(anomalies(read(str(root))))
+    report = as_report(LocalEngine().anomalies(str(root)))
     (cluster,) = report["clusters"]
     assert cluster["missing_records"] == 611  # of one batch
     spark_anomalies.show(report)
     assert MISSING.format(611) in capsys.readouterr().out
-    (warning,) = page_of(report).warnings
-    assert MISSING.format(611) in warning
+    assert any(MISSING.format(611) in each for each in page_of(report).warnings)
 
 
 def test_a_topic_from_before_the_log_has_its_name() -> None:

@@ -36,8 +36,8 @@ from fastquorum.spark.pipelines.invariants import (
 )
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, Whose, table_of
 from fastquorum.spark.scan import read_table
-from fastquorum.spark.stores import LocalStore
-from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.spark.stored.file_kinds import NO_STATE
+from fastquorum.spark.stored.stores import LocalStore
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import CHOICE, choice_of, chosen_of

@@ -12,7 +12,7 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.kernels import load
 from fastquorum.raft.messages import voters_record
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.storage.log.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.log.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, META_PROPERTIES, checkpoint_name, segment_name

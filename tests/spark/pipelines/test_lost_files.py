@@ -10,11 +10,11 @@ import fastquorum as fq
 from fastquorum.cli.main import main
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.replicas import Verdict
-from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.io.opening import open_offline

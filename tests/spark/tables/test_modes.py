@@ -224,7 +224,7 @@ def test_of_a_segment_that_is_removed_meanwhile_the_mode_decides(tmp_path: Path,
 def test_a_large_segment_that_goes_while_it_is_being_cut_up_is_told_by_who_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastquorum.spark.stores import LocalStore
+    from fastquorum.spark.stored.stores import LocalStore
 
     root = make_log(tmp_path / "n1", 12)
     (path,) = segments(root)

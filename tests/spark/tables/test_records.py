@@ -14,9 +14,9 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Compression, Header, Record, load
-from fastquorum.spark.options import _READERS
 from fastquorum.spark.scan import Scan, read_table
-from fastquorum.spark.stores import LocalStore
+from fastquorum.spark.stored.options import _READERS
+from fastquorum.spark.stored.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import Uuid
 from fastquorum.wire import Message

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.scan import Scan, read_table
-from fastquorum.spark.typed import record_types
+from fastquorum.spark.stored.typed import record_types
 from fastquorum.types import Uuid
 from fastquorum.wire import Message
 from fastquorum.wire.message import Struct

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.spark.stores import LocalStore
+from fastquorum.spark.stored.stores import LocalStore
 from fastquorum.storage.identity import LogKind
 from tests.spark.verdicts.directories import Layout, Written, write, written
 from tests.spark.verdicts.quorum import Node, Quorum

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from fastquorum.spark.engines import Engine, engine
+from fastquorum.spark.engines.engine import Engine
+from fastquorum.spark.engines.opening import engine
 from tests.spark.verdicts.worlds import faults
 
 _SAID_EVERY: Final = 50

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fastquorum.errors import DirectoryError
-from fastquorum.spark.live_logs import LOOKS_MAX
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.stored.live_logs import LOOKS_MAX
 from fastquorum.storage.names import checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.spark.verdicts.live import Live, happening_before_read

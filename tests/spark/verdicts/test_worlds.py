@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fastquorum.spark import logs
-from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_jobs import LocalEngine
+from fastquorum.spark.stored import logs
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io.disk import RealDisk
 from tests.spark.verdicts.quorum import KERNELS, node_id_of

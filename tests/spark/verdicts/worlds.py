@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fastquorum.spark.engines import Engine
-from fastquorum.spark.local_jobs import LocalEngine
-from fastquorum.spark.local_reads import clusters_at
+from fastquorum.spark.engines.engine import Engine
+from fastquorum.spark.engines.local_jobs import LocalEngine
+from fastquorum.spark.engines.local_reads import clusters_at
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.invariants import Kind
 from fastquorum.spark.pipelines.replicas import Verdict

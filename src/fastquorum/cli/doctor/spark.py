@@ -9,9 +9,9 @@ from typing import Any, Final
 from fastquorum.cli.doctor.machine import Problem
 from fastquorum.cli.terminal.output import working
 from fastquorum.errors import SparkEnvironmentError
-from fastquorum.spark.environment import Environment, look
-from fastquorum.spark.java import INSTALL
-from fastquorum.spark.python_packages import versions
+from fastquorum.spark.sessions.environment import Environment, look
+from fastquorum.spark.sessions.java import INSTALL
+from fastquorum.spark.sessions.python_packages import versions
 from fastquorum.version import __version__
 
 TRIAL_S: Final = 300.0
@@ -60,7 +60,7 @@ def _try() -> tuple[dict[str, Any], list[Problem]]:
     hint = "what Spark said stands in front; PySpark's and Java's versions are above"
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fastquorum.spark.trial"],
+            [sys.executable, "-m", "fastquorum.spark.sessions.trial"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     shared.check_in(arguments.master, path)
     with shared.engine_of(arguments, "looking for broken promises") as engine:
         found = engine.audit_invariants(path)
-    from fastquorum.spark.logs import find
     from fastquorum.spark.pipelines import invariants
+    from fastquorum.spark.stored.logs import find
 
     logs = find(path).logs
     report = {

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _look(master: str, directory: str) -> dict[str, Any]:
     with shared.spark_of(master, "reading the logs") as spark:
-        from fastquorum.spark import jobs
+        from fastquorum.spark.engines import jobs
         from fastquorum.spark.pipelines import audit_replicas, timeline
 
         audited = jobs.audit_replicas(spark, directory).toArrow()

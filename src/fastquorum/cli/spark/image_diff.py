@@ -11,7 +11,7 @@ from fastquorum.cli.terminal.outputs import Outputs
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
 from fastquorum.spark.pages import image_diff as pages
-from fastquorum.spark.paths import split_by_commas
+from fastquorum.spark.stored.paths import split_by_commas
 
 _SHOWN: Final = 50
 """Changes of a cluster that a person is shown."""

@@ -9,7 +9,7 @@ from fastquorum.cli.terminal.output import print_table
 from fastquorum.meant import one_of
 from fastquorum.spark.installed import check_arrow
 from fastquorum.spark.pages.latency import page_of
-from fastquorum.spark.paths import split_by_commas
+from fastquorum.spark.stored.paths import split_by_commas
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
 _BY: Final = "driver,api,workload,load"

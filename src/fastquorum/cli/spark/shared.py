@@ -15,12 +15,12 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.paths import split_by_commas
+from fastquorum.spark.stored.paths import split_by_commas
 from fastquorum.types import is_text
 
 if TYPE_CHECKING:
-    from fastquorum.spark.engines import Engine
-    from fastquorum.spark.logs import Fault
+    from fastquorum.spark.engines.engine import Engine
+    from fastquorum.spark.stored.logs import Fault
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
@@ -89,7 +89,7 @@ def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") ->
 def engine_of(arguments: argparse.Namespace, doing: str = "reading the logs") -> "Iterator[Engine]":
     """What the pipelines of a command run on."""
     check_arrow()
-    from fastquorum.spark.engines import engine
+    from fastquorum.spark.engines.opening import engine
 
     with (
         working(doing if arguments.master is None else f"{_STARTS} {doing}"),
@@ -101,7 +101,7 @@ def engine_of(arguments: argparse.Namespace, doing: str = "reading the logs") ->
 @contextlib.contextmanager
 def spark_of(master: str, doing: str) -> Iterator[Any]:
     """A session of Spark's, for a command that runs on nothing else."""
-    from fastquorum.spark.running import running
+    from fastquorum.spark.sessions.running import running
 
     with working(f"{_STARTS} {doing}"), running(master) as spark:
         yield spark
@@ -155,7 +155,7 @@ def check_in(master: str | None, *paths: str) -> "list[Fault]":
     check_arrow()
     if master is not None and master.startswith(_ELSEWHERE):
         return []
-    from fastquorum.spark.logs import find
+    from fastquorum.spark.stored.logs import find
 
     return [fault for path in paths for fault in find(path).faults]
 
@@ -220,7 +220,7 @@ def _write(path: str, tables: Any, report: dict[str, Any]) -> None:
         with new_file(path) as file:
             file.write(json.dumps(report, indent=1) + "\n")
         return
-    from fastquorum.spark.running import write_parquet
+    from fastquorum.spark.sessions.running import write_parquet
 
     named = tables if isinstance(tables, Mapping) else {"": tables}
     with new_directory(path):

@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--seeds up to {arguments.seeds.stop}", f"Spark counts to {_SEED_MAX}")
     shared.check_out(arguments)
     with shared.spark_of(arguments.master, "simulating the seeds") as spark:
+        from fastquorum.spark.engines.run_jobs import sim_sweep
         from fastquorum.spark.pipelines.sim_sweep import as_report
-        from fastquorum.spark.run_jobs import sim_sweep
 
         rows = sim_sweep(
             spark,

@@ -16,7 +16,7 @@ from fastquorum.controller.image.diff import Difference
 from fastquorum.controller.image.image import NO_PRODUCER_ID
 from fastquorum.controller.image.view import View
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
-from fastquorum.spark.tables.image import BARE, SECTIONS
+from fastquorum.spark.stored.image_sections import BARE, SECTIONS
 
 CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
 """Of table `image` with `diffFrom`."""

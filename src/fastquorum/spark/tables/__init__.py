@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.options import Options
+from fastquorum.spark.stored.options import Options
 from fastquorum.spark.tables.base import BASE
 from fastquorum.spark.tables.batches import BATCHES
 from fastquorum.spark.tables.brokers import BROKERS, CONFIGS

@@ -15,12 +15,12 @@ import pyarrow as pa
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.rows import Rows, Want
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import Checkpoint, FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import rows_of
-from fastquorum.spark.splits import checkpoint_piece
-from fastquorum.spark.store_disk import file_of
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import Checkpoint, FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import rows_of
+from fastquorum.spark.stored.splits import checkpoint_piece
+from fastquorum.spark.stored.store_disk import file_of
 from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, told, whole_logs, whose
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log.checkpoint import check_checkpoint

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from fastquorum.kernels import Attribute, Compression, Kernels, load
 from fastquorum.kernels.rows import EVERY_ROW, RowFilter, Want
-from fastquorum.spark import arrow
-from fastquorum.spark.headers import HeaderReader, Headers
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
-from fastquorum.spark.splits import Piece, log_pieces, packed
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.headers import HeaderReader, Headers
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import Damage, Mode, Walk, collected, rows_of
+from fastquorum.spark.stored.splits import Piece, log_pieces, packed
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, refuse_others
 from fastquorum.wire.records.row_layouts import record_layouts
 

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import FastQuorumError, ImageFailed
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.timeline.earlier import LEADER_RECORD, carried
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, PartitionRows, partition_rows
 from fastquorum.spark.pipelines.timeline.states import strange
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
 from fastquorum.spark.tables.columns import ROWS_MAX
 from fastquorum.spark.tables.folding import metadata_logs, tell, told
 from fastquorum.spark.tables.histories import Part, parts

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels, load
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import Checkpoint, FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import file_of
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import Checkpoint, FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.store_disk import file_of
 from fastquorum.spark.tables.table import LogTable, Row, bounds_of, told
 from fastquorum.storage.log.checkpoint import scan_checkpoint
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, DirectoryError, WireError
 from fastquorum.kernels import BatchFault, BatchInfo, Kernels, load
 from fastquorum.kernels.rows import RowFilter, Rows, Want
-from fastquorum.spark import arrow
-from fastquorum.spark.headers import good_prefix
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
-from fastquorum.spark.splits import log_pieces
-from fastquorum.spark.store_disk import read_epochs
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.headers import good_prefix
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import Damage, Mode, Walk, collected, rows_of
+from fastquorum.spark.stored.splits import log_pieces
+from fastquorum.spark.stored.store_disk import read_epochs
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of, told
 from fastquorum.storage import names
 from fastquorum.storage.log.scanning import bytes_needed

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
-from fastquorum.spark.file_kinds import FileKind, kind_of
-from fastquorum.spark.logs import Fault, FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of
-from fastquorum.spark.stores import Entry
+from fastquorum.spark.stored.file_kinds import FileKind, kind_of
+from fastquorum.spark.stored.logs import Fault, FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.store_disk import disk_of
+from fastquorum.spark.stored.stores import Entry
 from fastquorum.spark.tables.quorum_state import state_error
 from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names

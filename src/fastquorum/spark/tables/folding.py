@@ -14,10 +14,10 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import FastQuorumError, ImageFailed, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Kernels, load
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.store_disk import disk_of
 from fastquorum.spark.tables import table as tables
 from fastquorum.spark.tables.table import Task, refuse_others, whole_logs, whose
 from fastquorum.storage.identity import LogKind

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, ImageFailed
 from fastquorum.kernels import BatchFault, Kernels, RowReader, load
 from fastquorum.kernels.rows import RowFault, RowFilter, Rows, Want, control_row_type
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.partition_rows import CREATION_RECORD, RECORDS
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
-from fastquorum.spark.reading import Mode, rows_of
-from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.reading import Mode, rows_of
+from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import whose
 from fastquorum.types import Offset

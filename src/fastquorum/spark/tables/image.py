@@ -13,26 +13,11 @@ import pyarrow as pa
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.view import sections_view
+from fastquorum.spark.stored.image_sections import BARE, SECTIONS
 from fastquorum.spark.tables.columns import plain
 from fastquorum.spark.tables.images import ImageTable
 
 _Key = tuple[str, str]
-SECTIONS: Final = {
-    "feature": "features",
-    "broker": "brokers",
-    "controller": "controllers",
-    "topic": "topics",
-    "partition": "partitions",
-    "config": "configs",
-    "client quota": "clientQuotas",
-    "producer ids": "nextProducerId",
-    "acl": "acls",
-    "scram": "scram",
-    "delegation token": "delegationTokens",
-}
-"""Of each kind of difference."""
-BARE: Final = {"feature": "level", "producer ids": "next"}
-"""Kinds that an image shows as a plain value, and the name that a difference has for that."""
 
 
 def _things(image: Image) -> Iterator[tuple[_Key, str]]:

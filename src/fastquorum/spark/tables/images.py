@@ -15,9 +15,9 @@ from immutables import Map
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.topics import Topics
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
 from fastquorum.spark.tables.columns import Columns, chunks, fields, record, spread
 from fastquorum.spark.tables.folding import Folded, folded, metadata_tasks, told
 from fastquorum.spark.tables.table import WHOSE, Task, whose

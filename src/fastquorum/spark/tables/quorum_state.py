@@ -17,12 +17,12 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, load
 from fastquorum.raft.election import ElectionState
-from fastquorum.spark.file_kinds import FileKind, kind_of
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.lost_properties import are_properties_lost
-from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of, durable_mark_of, epochs_of, file_of
-from fastquorum.spark.stores import Entry, store_of
+from fastquorum.spark.stored.file_kinds import NO_STATE, FileKind, kind_of
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.lost_properties import are_properties_lost
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.store_disk import disk_of, durable_mark_of, epochs_of, file_of
+from fastquorum.spark.stored.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row, told
 from fastquorum.storage import names
 from fastquorum.storage.contents import check_kind
@@ -59,8 +59,6 @@ FIELDS: Final = (
     pa.field("not_started", pa.string()),
     pa.field("error", pa.string()),
 )
-NO_STATE: Final = "there is no quorum state"
-"""The `error` where no file is; with another a file is named in `format`, or the log as a whole cannot be read."""
 _OPENED: Final = frozenset(
     {FileKind.LOCK, FileKind.MARK, FileKind.EPOCHS, FileKind.INDEX, FileKind.TIME_INDEX, FileKind.TEMPORARY}
 )

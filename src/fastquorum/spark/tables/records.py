@@ -1,7 +1,7 @@
 """`records` and `control`: every record of every log, with metadata as JSON and user records as key, value and headers.
 
 The JSON has the fields in wire order; Spark's parse_json makes a VARIANT of it. With option `typed` there is a struct
-for each type instead of it (`spark.typed`): a column each however many are asked for, so that a query means the same
+for each type instead of it (`stored.typed`): a column each however many are asked for, so that a query means the same
 when it asks for one type more. Of records whose type or version nobody here knows there is the value as it is, and
 `error` names them.
 """
@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.rows import Packed, RowFault, RowFilter, Rows, Want
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Mode, rows_of
-from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces, packed
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import Damage, Mode, rows_of
+from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces, packed
+from fastquorum.spark.stored.typed import RecordType, record_types, struct_column
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others
-from fastquorum.spark.typed import RecordType, record_types, struct_column
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 

@@ -20,9 +20,9 @@ from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, ImageFailed
 from fastquorum.kernels import Kernels
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.folding import offline
 from fastquorum.spark.tables.table import LogTable, Row, told

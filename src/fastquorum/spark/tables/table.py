@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels.rows import EVERY_ROW, RowFilter
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import Fault, FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Mode
-from fastquorum.spark.splits import Piece
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import Fault, FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import Mode
+from fastquorum.spark.stored.splits import Piece
 
 WHOSE: Final = (
     pa.field("cluster_id", pa.string()),

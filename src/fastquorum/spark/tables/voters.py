@@ -16,12 +16,12 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, WireError
 from fastquorum.kernels import BatchFault, Kernels, RowReader, load
 from fastquorum.kernels.rows import EVERY_ROW, RowFault, RowFilter, Rows, Want, control_row_type
-from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Mode, rows_of, told
-from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
-from fastquorum.spark.store_disk import disk_of, file_of
+from fastquorum.spark.stored import arrow
+from fastquorum.spark.stored.logs import FoundLog
+from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.reading import Damage, Mode, rows_of, told
+from fastquorum.spark.stored.splits import Piece, checkpoint_pieces, log_pieces
+from fastquorum.spark.stored.store_disk import disk_of, file_of
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity

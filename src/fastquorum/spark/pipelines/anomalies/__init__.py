@@ -17,7 +17,6 @@ from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Finding, Kind,
 from fastquorum.spark.pipelines.anomalies.gaps import snapshot_gaps
 from fastquorum.spark.pipelines.anomalies.log import Log
 from fastquorum.spark.pipelines.anomalies.mix import WINDOWS_MIN, mix_changes, mix_of
-from fastquorum.spark.pipelines.anomalies.reading import read
 from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, Sensitivity, Settings
 from fastquorum.spark.pipelines.anomalies.signals import (
     BASE_COLUMNS,
@@ -49,7 +48,6 @@ __all__ = [
     "base_signals",
     "checkpoint_signals",
     "minutes",
-    "read",
     "record_signals",
     "signals_of",
     "unread",

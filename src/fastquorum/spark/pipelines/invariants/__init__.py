@@ -37,7 +37,7 @@ from fastquorum.spark.pipelines.invariants.offsets import CHECKPOINT_COLUMNS, ST
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.pipelines.invariants.snapshots import COLUMNS as SNAPSHOT_COLUMNS
 from fastquorum.spark.pipelines.invariants.snapshots import audit_snapshots
-from fastquorum.spark.pipelines.invariants.whole import BATCH_COLUMNS, audit, audit_by
+from fastquorum.spark.pipelines.invariants.whole import BATCH_COLUMNS, audit_by
 
 __all__ = [
     "BASE_COLUMNS",
@@ -58,7 +58,6 @@ __all__ = [
     "Kind",
     "accuses",
     "as_report",
-    "audit",
     "audit_by",
     "audit_leaders",
     "audit_log",

@@ -14,7 +14,7 @@ from fastquorum.errors import DecompressedTooLarge
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
-from fastquorum.spark.texts import parsed
+from fastquorum.spark.stored.texts import parsed
 from fastquorum.wire.records.control import ControlRecordType
 
 COLUMNS: Final = (

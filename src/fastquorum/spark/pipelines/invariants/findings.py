@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.pipelines.torn import CUT_OFF
-from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.spark.stored.file_kinds import NO_STATE
+from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.storage.replacing import REPLACE
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
-from fastquorum.spark.texts import parsed
+from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
 """What is read of table `control`, damage set aside in `error`."""

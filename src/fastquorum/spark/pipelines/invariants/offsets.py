@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, Finding, Kind, Whose, table_of
 from fastquorum.spark.pipelines.torn import is_crash, looks_torn
-from fastquorum.spark.tables.quorum_state import NO_STATE
+from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.identity import LogKind
 
 COLUMNS: Final = (

@@ -1,6 +1,6 @@
-"""All of it in one process: what `jobs.audit_invariants` has Spark do, for a path of a few logs."""
+"""All of it in one process: what `jobs.audit_invariants` has Spark do, for the clusters of one read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -9,22 +9,15 @@ import pyarrow.compute as pc
 from fastquorum.spark.pipelines import audit_replicas as replicas
 from fastquorum.spark.pipelines.invariants import facts, findings, leaders, majority, offsets, snapshots
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
-from fastquorum.spark.scan import read_table
 
 BATCH_COLUMNS: Final = tuple(dict.fromkeys((*offsets.COLUMNS, *replicas.BATCH_COLUMNS)))
 """What all of it reads of table `batches`."""
-Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Read = Callable[..., pa.Table]
 """Reads a table: its name, columns, what becomes of its batches and their schema as `mapped`, and options."""
 
 
-def audit(path: str) -> pa.Table:
-    """The findings of all clusters at `path`, of `findings.SCHEMA`. Errors as of `scan.read_table`."""
-    return audit_by(lambda table, columns, **options: _read(path, table, columns, **options))
-
-
 def audit_by(read: Read) -> pa.Table:
-    """As `audit`, of whatever logs `read` reads."""
+    """The findings of all clusters that `read` reads, of `findings.SCHEMA`. Errors as of `read`."""
     # Marks before batches: a node that runs goes on meanwhile.
     present = read("quorum_state", tuple(dict.fromkeys((*offsets.STATE_COLUMNS, *replicas.PRESENT_COLUMNS))))
     checkpoints = read("checkpoints", replicas.SNAPSHOT_COLUMNS)
@@ -59,15 +52,6 @@ def audit_by(read: Read) -> pa.Table:
         ]
     )
     return pa.concat_tables([found.slice(0, 0), *(findings.merged(each) for each in _parts(found, "cluster_id"))])
-
-
-def _read(
-    path: str, table: str, columns: tuple[str, ...], mapped: tuple[Mapped, pa.Schema] | None = None, **options: str
-) -> pa.Table:
-    whole = read_table(path, table, columns=",".join(columns), mode="quarantine", fromOffset="earliest", **options)
-    if mapped is None:
-        return whole
-    return pa.Table.from_batches(list(mapped[0](whole.to_batches())), mapped[1])
 
 
 def _parts(table: pa.Table, name: str) -> list[pa.Table]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.logs import check_names
-from fastquorum.spark.stores import Store, as_named, store_of
+from fastquorum.spark.stored.logs import check_names
+from fastquorum.spark.stored.stores import Store, as_named, store_of
 
 SUFFIXES: Final = (".json", ".hlog", ".hdr", ".log")
 """JSON is a result or a trace; the others are HdrHistogram logs, as `load --hdr` and other tools write them."""

@@ -5,9 +5,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from fastquorum.spark import arrow
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.lives import Event, Happening
+from fastquorum.spark.stored import arrow
 
 SCHEMA: Final = pa.schema(
     [

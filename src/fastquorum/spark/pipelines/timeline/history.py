@@ -22,7 +22,7 @@ from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
 from fastquorum.spark.pipelines.choosing import Replica, are_damaged, chosen_of, ints, missing_count, those
 from fastquorum.spark.pipelines.transactions import fates
-from fastquorum.spark.texts import parsed
+from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
 """What is read of table `records`."""

@@ -1,0 +1,1 @@
+"""The pipelines over whole clusters: in this process, or on Spark. Both give the same tables."""

@@ -1,0 +1,177 @@
+"""The pipelines as Spark runs them: each reads tables, shares them out by cluster, and gives a DataFrame.
+
+What is computed is in `spark.pipelines`, and knows nothing of Spark.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastquorum.spark.engines.reads import choice, of_directories, read_now, table, told_of, with_rows
+from fastquorum.spark.pipelines import anomalies as unusual
+from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.packing import PACKED, Packing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
+    """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffled, by cluster, is a
+    header of each batch; snapshots are read for whether they are good."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    told = told_of(spark, path)
+    batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
+    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
+    return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
+
+
+def _audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return auditing.audit_cluster(batches, told)
+
+
+def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
+    """What breaks a promise of a metadata log, of `invariants.SCHEMA`: no rows, none is broken. Shuffled, by directory,
+    are a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
+    findings."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
+    types, mode = ",".join(invariants.TYPES), "quarantine"
+    known = told_of(spark, path)
+    told = read_now(
+        table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS, mode=mode).unionByName(
+            table(spark, path, "quorum_state", invariants.STATE_COLUMNS, mode=mode), allowMissingColumns=True
+        )
+    )
+    batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
+    control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
+    base = table(spark, path, "base", invariants.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
+        invariants.base_facts, said
+    )
+    records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode)  # of all types: can it be read?
+    replay = table(spark, path, "replay", invariants.REPLAY_COLUMNS, mode=mode)
+    facts = (
+        records.mapInArrow(invariants.record_facts, said)
+        .unionAll(base)
+        .unionAll(replay.mapInArrow(invariants.replay_facts, said))
+    )
+    snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
+    found = (
+        batches.groupBy("directory")
+        .cogroup(told.groupBy("directory"))
+        .applyInArrow(_audit_offsets, schema)
+        .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
+        .unionAll(
+            batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id")).applyInArrow(_audit_majority, schema)
+        )
+        .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
+        .unionAll(snapshots.mapInArrow(_audit_snapshots, schema))
+    )
+    return found.groupBy("cluster_id").applyInArrow(_merged, schema)
+
+
+def _audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return invariants.audit_offsets(batches, told)
+
+
+def _audit_majority(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return invariants.audit_majority(batches, told)
+
+
+def _audit_log(facts: pa.Table) -> pa.Table:
+    return invariants.audit_log(facts)
+
+
+def _audit_leaders(control: pa.Table) -> pa.Table:
+    return invariants.audit_leaders(control)
+
+
+def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from invariants.audit_snapshots(pa.Table.from_batches([batch])).to_batches()
+
+
+def _merged(found: pa.Table) -> pa.Table:
+    return invariants.merged(found)
+
+
+def anomalies(
+    spark: "SparkSession",
+    path: str,
+    window_minutes: float = unusual.WINDOW_MINUTES,
+    sensitivity: str = unusual.Sensitivity.NORMAL,
+) -> "DataFrame":
+    """What is unusual in each cluster's log, of `anomalies.SCHEMA`: a row for each finding, and one of what was looked
+    at. Shuffled, by cluster, are a few numbers of each record of one replica. UsageError: as of `Settings.of`."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    settings = unusual.Settings.of(window_minutes, sensitivity)
+    schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
+
+    chosen = choice(spark, path)
+    unread = chosen.unread
+
+    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
+        cluster_id = key[0].as_py()
+        if cluster_id in unread:
+            return unusual.SCHEMA.empty_table()
+        start, end, why = chosen.reach(cluster_id)
+        return unusual.anomalies(signals, settings, end, why, log_start=start)
+
+    records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
+    types = ",".join(unusual.BASE_TYPES)
+    base = of_directories(spark, path, chosen.directories, "base", unusual.BASE_COLUMNS, mode="quarantine", types=types)
+    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS, mode="quarantine")
+    signals = (
+        records.mapInArrow(unusual.record_signals, said)
+        .unionAll(base.mapInArrow(unusual.base_signals, said))
+        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
+    )
+    found = signals.groupBy("cluster_id").applyInArrow(find, schema)
+    return with_rows(found, [unusual.unread(cluster_id, why) for cluster_id, why in unread.items()])
+
+
+def timelines(spark: "SparkSession", path: str) -> "DataFrame":
+    """All that `timeline` tells of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
+    is told from there; a cluster that cannot be told has a summary that says why. Shuffled, by cluster, is every record
+    of one replica with its JSON text, and of such a snapshot what it says of brokers, topics and partitions."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    chosen = choice(spark, path)
+
+    def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
+        cluster_id = key[0].as_py()
+        start, end, why = chosen.reach(cluster_id)
+        told = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
+        return telling.PACKING.packed(cluster_id, told)
+
+    def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":
+        return of_directories(spark, path, chosen.directories, name, columns, **options)
+
+    records = read("records", telling.COLUMNS, mode="quarantine")
+    base = read("base", telling.BASE_COLUMNS, mode="quarantine", types=",".join(telling.BASE_TYPES))
+    both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
+    told = both.applyInArrow(tell, from_arrow_schema(PACKED))
+    return with_rows(told, [telling.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
+
+
+def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
+    """What each cluster went through: `events`, `partitions`, `brokers` or `summary` (JSON), with the cluster's id in
+    front. UsageError: there is no such part."""
+    return part_of(timelines(spark, path), telling.PACKING, part)
+
+
+def part_of(whole: "DataFrame", packing: Packing[Any], part: str) -> "DataFrame":
+    """One part of what a pipeline tells of each cluster. UsageError: there is none of this name."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from packing.rows(pa.Table.from_batches([batch]), part)
+
+    return whole.mapInArrow(unpack, from_arrow_schema(packing.schema(part)))

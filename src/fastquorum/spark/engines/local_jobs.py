@@ -1,0 +1,213 @@
+"""The pipelines in one process: the functions that Spark runs, over tables that are read here. Needs no JVM."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fastquorum.spark.engines.engine import Latencies
+from fastquorum.spark.engines.local_reads import LocalCluster, clusters_at, of_each
+from fastquorum.spark.engines.reads import Choice, pairs_of, unproven_of, why_not
+from fastquorum.spark.pipelines import anomalies as unusual
+from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines import image_diff as differing
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines import latency as telling_latency
+from fastquorum.spark.pipelines import placement as placing
+from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.candidates import OfImage
+from fastquorum.spark.pipelines.packing import PACKED
+from fastquorum.spark.stored.live_logs import settled_at
+from fastquorum.spark.stored.stores import store_of
+
+
+class LocalEngine:
+    """As of `engine.Engine`; `threads`: None: one a core."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+
+    def audit_replicas(self, path: str) -> pa.Table:
+        found = self._of_each(path, LocalCluster.judged, auditing.accuses)
+        return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
+
+    def audit_invariants(self, path: str) -> pa.Table:
+        found = self._of_each(path, lambda each: invariants.audit_by(each.read), invariants.accuses)
+        return pa.concat_tables([invariants.SCHEMA.empty_table(), *found])
+
+    def anomalies(
+        self,
+        path: str,
+        window_minutes: float = unusual.WINDOW_MINUTES,
+        sensitivity: str = unusual.Sensitivity.NORMAL,
+    ) -> pa.Table:
+        settings = unusual.Settings.of(window_minutes, sensitivity)
+        found = self._of_each(path, lambda each: _anomalies(each, settings))
+        return pa.concat_tables([unusual.SCHEMA.empty_table(), *found])
+
+    def timelines(self, path: str) -> pa.Table:
+        return pa.concat_tables([PACKED.empty_table(), *self._of_each(path, _timeline)])
+
+    def placements(
+        self,
+        path: str,
+        limits: placing.Limits = placing.ALL,
+        *,
+        keep_fenced: bool = False,
+        at: int | None = None,
+    ) -> pa.Table:
+        found = self._of_each(path, lambda each: _placement(each, limits, keep_fenced=keep_fenced, at=at))
+        return pa.concat_tables([PACKED.empty_table(), *found])
+
+    def image_diff(self, path: str, from_offset: int, to_offset: int | None = None) -> pa.Table:
+        found = self._of_each(path, lambda each: _image_diff(each, from_offset, to_offset))
+        return pa.concat_tables([differing.SCHEMA.empty_table(), *differing.beside_user_logs(found)])
+
+    def image_diff_between(
+        self, path: str, other: str, at: int | None = None, *, everything: bool | None = None
+    ) -> pa.Table:
+        return settled_at((path, other), lambda: self._image_diff_between(path, other, at, everything=everything))
+
+    def _image_diff_between(self, path: str, other: str, at: int | None, *, everything: bool | None) -> pa.Table:
+        sides = [{each.id: each for each in clusters_at(where, self._threads)} for where in (path, other)]
+        chosen = [_merged(Choice.of(each.choice(OfImage(at))) for each in side.values()) for side in sides]
+        pairs = pairs_of(path, other, *chosen)
+        found = []
+        for pair in pairs:
+            if (why := why_not(chosen, pair)) is not None:
+                found.append(differing.not_compared(*pair, why))
+                continue
+            images = [
+                _image(side[which], its.of_cluster(which), "image", differing.IMAGE_COLUMNS, at)
+                for side, its, which in zip(sides, chosen, pair, strict=True)
+            ]
+            found.append(differing.compared(*images, everything=everything))
+            found.extend(differing.not_proven(pair, ends, why) for ends, why in unproven_of(chosen, pair, at))
+        return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
+
+    def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
+        after = _latency_rows(path)
+        merged = telling_latency.merged(after, by)
+        if before is None:
+            return Latencies(merged, None, *telling_latency.left_out(after))
+        earlier = _latency_rows(before)
+        compared = telling_latency.compared(earlier, after, by, threshold)
+        return Latencies(merged, compared, *telling_latency.left_out(after, earlier))
+
+    def _of_each(
+        self,
+        path: str,
+        look: Callable[[LocalCluster], pa.Table],
+        is_of_two_moments: Callable[[pa.Table], bool] | None = None,
+    ) -> list[pa.Table]:
+        return of_each(path, self._threads, look, is_of_two_moments)
+
+
+# --- of one cluster ---------------------------------------------------------------------------------------------------
+
+
+def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
+    chosen = Choice.of(cluster.choice())
+    for cluster_id, why in chosen.unread.items():
+        return unusual.unread(cluster_id, why)
+    its = chosen.directories
+    signals = pa.concat_tables(
+        [
+            cluster.read(
+                "records", unusual.RECORD_COLUMNS, directories=its, mapped=(unusual.record_signals, unusual.SIGNALS)
+            ),
+            cluster.read(
+                "base",
+                unusual.BASE_COLUMNS,
+                directories=its,
+                mapped=(unusual.base_signals, unusual.SIGNALS),
+                types=",".join(unusual.BASE_TYPES),
+            ),
+            cluster.read(
+                "checkpoints", unusual.CHECKPOINT_COLUMNS, mapped=(unusual.checkpoint_signals, unusual.SIGNALS)
+            ),
+        ]
+    )
+    start, end, unproven = chosen.reach(cluster.id)
+    return unusual.anomalies(signals, settings, end, unproven, log_start=start)
+
+
+def _timeline(cluster: LocalCluster) -> pa.Table:
+    chosen = Choice.of(cluster.choice())
+    for cluster_id, why in chosen.unread.items():
+        return telling.not_told(cluster_id, why)
+    records = cluster.read("records", telling.COLUMNS, directories=chosen.directories)
+    base = cluster.read(
+        "base", telling.BASE_COLUMNS, directories=chosen.directories, types=",".join(telling.BASE_TYPES)
+    )
+    start, end, unproven = chosen.reach(cluster.id)
+    told = telling.timeline_or_why(cluster.id, records, base, end, unproven, log_start=start)
+    return telling.PACKING.packed(cluster.id, told)
+
+
+def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
+    chosen = Choice.of(cluster.choice(OfImage(at)))
+    for cluster_id, why in chosen.unread.items():
+        return placing.not_told(cluster_id, why)
+    partitions, brokers, configs = (
+        _image(cluster, chosen, name, columns, at)
+        for name, columns in (
+            ("partitions", placing.PARTITION_COLUMNS),
+            ("brokers", placing.BROKER_COLUMNS),
+            ("configs", placing.CONFIG_COLUMNS),
+        )
+    )
+    if partitions.num_rows + brokers.num_rows + configs.num_rows == 0:
+        return PACKED.empty_table()
+    unproven = chosen.unproven.get(cluster.id)
+    found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced, unproven=unproven)
+    return placing.PACKING.packed(cluster.id, found)
+
+
+def _image_diff(cluster: LocalCluster, from_offset: int, to_offset: int | None) -> pa.Table:
+    chosen = Choice.of(cluster.choice(OfImage(to_offset, from_offset)))
+    found = [differing.not_compared(cluster_id, cluster_id, why) for cluster_id, why in chosen.unread.items()]
+    if chosen.directories:
+        rows = _image(cluster, chosen, "image", differing.CHANGE_COLUMNS, to_offset, diffFrom=from_offset)
+        found.append(differing.changes_of(rows, from_offset))
+    for cluster_id, why in chosen.unproven.items():
+        to = chosen.end_of(cluster_id, to_offset)
+        found.append(differing.not_proven((cluster_id, cluster_id), (from_offset, to), why))
+    return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
+
+
+def _image(
+    cluster: LocalCluster, chosen: Choice, name: str, columns: tuple[str, ...], at: int | None, **options: Any
+) -> pa.Table:
+    """An image table of the directory that was chosen, as of this offset, if any; of nothing that was not committed."""
+    ends = {directory: chosen.ends[owner] for directory, owner in chosen.owners.items()}
+    options |= {"committedEnds": json.dumps(ends)} | ({} if at is None else {"asOfOffset": at})
+    return cluster.read(name, columns, directories=chosen.directories, **options)
+
+
+def _merged(choices: Iterable[Choice]) -> Choice:
+    """Of all clusters of a path."""
+    whole = Choice([], {}, {}, {}, {}, {})
+    for each in choices:
+        whole.directories.extend(each.directories)
+        whole.starts.update(each.starts)
+        whole.ends.update(each.ends)
+        whole.owners.update(each.owners)
+        whole.unread.update(each.unread)
+        whole.unproven.update(each.unproven)
+    return whole
+
+
+def _latency_rows(path: str) -> pa.Table:
+    """Every histogram of every run at a path. Errors as of `find_files`."""
+    rows = [
+        telling_latency.rows_of(each, store_of(each).read_named(each).decode("utf-8", "replace"))
+        for each in telling_latency.find_files(path)
+    ]
+    whole = pa.concat_tables([telling_latency.ROWS.empty_table(), *rows])
+    started: dict[Any, list[int]] = {}
+    for at, each in enumerate(whole["started"].to_pylist()):
+        started.setdefault(each, []).append(at)
+    parts = [telling_latency.without_doubles(whole.take(pa.array(at))) for at in started.values()]
+    return pa.concat_tables([whole.slice(0, 0), *parts])

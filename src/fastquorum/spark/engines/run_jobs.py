@@ -1,0 +1,109 @@
+"""Pipelines over runs, of the load generator and of the simulator, as Spark runs them.
+
+What is computed is in `spark.pipelines` and in `sim`, and knows nothing of Spark.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from fastquorum.sim.runs import KernelChoice
+from fastquorum.spark.pipelines import latency as telling
+from fastquorum.spark.pipelines import sim_sweep as sweeping
+from fastquorum.spark.stored.stores import store_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILES_A_TASK: Final = 16
+SEEDS_A_TASK: Final = 8
+"""Some seconds' work, so that progress shows, and no executor is left with the last long task."""
+BY: Final = ("driver", "api", "workload", "load")
+_KEYS: Final = ("what", "role", "layout")
+
+
+# --- latencies --------------------------------------------------------------------------------------------------------
+
+
+def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
+    """Every histogram of every run at `path` (`pipelines.latency.ROWS`). Shuffled, by run, are histograms.
+
+    Raises:
+        UsageError, DirectoryError: there is no such file.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    files = telling.find_files(path)
+    named = spark.createDataFrame([(each,) for each in files], "file string")
+    tasks = named.repartition(-(-len(files) // FILES_A_TASK))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for each in batch["file"].to_pylist():
+                text = store_of(each).read_named(each).decode("utf-8", "replace")
+                yield from telling.rows_of(each, text).to_batches()
+
+    def mark(rows: pa.Table) -> pa.Table:
+        return telling.without_doubles(rows)
+
+    schema = from_arrow_schema(telling.ROWS)
+    return tasks.mapInArrow(read, schema).groupBy("started").applyInArrow(mark, schema)
+
+
+def latency(rows: "DataFrame", by: Sequence[str] = BY) -> "DataFrame":
+    """Percentiles of all runs of `latency_rows`, by these of `pipelines.latency.GROUPS`: merged, not averaged."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def merge(part: pa.Table) -> pa.Table:
+        return telling.merged(part, by)
+
+    return rows.groupBy(*by, *_KEYS).applyInArrow(merge, from_arrow_schema(telling.MERGED))
+
+
+def latency_compared(
+    before: "DataFrame", after: "DataFrame", by: Sequence[str] = BY, threshold: float = telling.THRESHOLD
+) -> "DataFrame":
+    """Ratios between two sets of runs, each with what so many runs can say about it."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def compare(one: pa.Table, other: pa.Table) -> pa.Table:
+        return telling.compared(one, other, by, threshold)
+
+    keys = (*by, *_KEYS)
+    both = before.groupBy(*keys).cogroup(after.groupBy(*keys))
+    return both.applyInArrow(compare, from_arrow_schema(telling.COMPARED))
+
+
+def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
+    """Of `latency_rows`: errors of files that hold no latencies, and files whose runs another one tells of."""
+    wanted = "error is not null or double_of is not null"
+    return telling.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
+
+
+# --- simulations ------------------------------------------------------------------------------------------------------
+
+
+def sim_sweep(
+    spark: "SparkSession",
+    seeds: range,
+    *,
+    kernels: KernelChoice = "mixed",
+    controller: bool = False,
+    shrinks: bool = True,
+    seeds_a_task: int = SEEDS_A_TASK,
+) -> "DataFrame":
+    """A row for each seed, simulated on the executors (`pipelines.sim_sweep.SCHEMA`). Nothing is shuffled."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    tasks = -(-len(seeds) // seeds_a_task)
+
+    def simulate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for seed in batch["id"].to_pylist():
+                # One by one, as each takes a while: whatever ends the task, those before have been told.
+                one = sweeping.simulated((seed,), kernels=kernels, controller=controller, shrinks=shrinks)
+                yield from one.to_batches()
+
+    numbers = spark.range(seeds.start, seeds.stop, seeds.step, tasks)
+    return numbers.mapInArrow(simulate, from_arrow_schema(sweeping.SCHEMA))

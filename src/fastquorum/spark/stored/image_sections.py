@@ -1,0 +1,20 @@
+"""The sections of an image, as the table `image` names them."""
+
+from typing import Final
+
+SECTIONS: Final = {
+    "feature": "features",
+    "broker": "brokers",
+    "controller": "controllers",
+    "topic": "topics",
+    "partition": "partitions",
+    "config": "configs",
+    "client quota": "clientQuotas",
+    "producer ids": "nextProducerId",
+    "acl": "acls",
+    "scram": "scram",
+    "delegation token": "delegationTokens",
+}
+"""Of each kind of difference."""
+BARE: Final = {"feature": "level", "producer ids": "next"}
+"""Kinds that an image shows as a plain value, and the name that a difference has for that."""

@@ -1,0 +1,1 @@
+"""Logs followed up to what is committed, as Spark's streams."""

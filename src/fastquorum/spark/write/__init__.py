@@ -1,0 +1,1 @@
+"""Rows appended through a running quorum, from batches and from streams."""
