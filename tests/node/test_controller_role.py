@@ -408,6 +408,23 @@ def test_while_its_thread_stands_still_nobody_is_fenced() -> None:
     assert beat(rig, epoch, want_fence=True).is_fenced
 
 
+def test_after_its_thread_stood_still_nobody_takes_the_id_of_a_broker_that_may_have_been_alive() -> None:
+    """What is read first is a registration that waited; the heartbeats wait behind it."""
+    rig = leader()
+    beat(rig, register(rig))
+    rig.now_us += 4 * SESSION
+    connection = rig.accept()
+    rig.ask(connection, registration(incarnation=2), 4)
+    rig.sync()
+    (answer,) = rig.answers(connection)
+    assert isinstance(answer, BrokerRegistrationResponse)
+    assert answer.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    rig.replica.on_tick(rig.now_us)
+    rig.pass_time(SESSION + SESSION // 8 + 1)
+    rig.sync()
+    register(rig, incarnation=2)
+
+
 def test_a_no_op_that_cannot_be_appended_is_tried_again_when_the_next_is_due() -> None:
     rig = leader()
     register(rig)

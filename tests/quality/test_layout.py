@@ -5,6 +5,7 @@ shrink.
 """
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -106,6 +107,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT / "src"))
 
 
+@functools.cache
 def siblings(room: Path) -> list[str]:
     """The modules and folders of a room, by name."""
     modules = [each.stem for each in room.glob("*.py*") if each.suffix in (".py", ".pyx") and each.stem != "__init__"]
@@ -141,18 +143,21 @@ def imported(room: Path, sibling: str) -> set[str]:
     """The siblings that one of them imports, for types too."""
     package = ".".join(room.relative_to(ROOT / "src").parts)
     files = [*(room / sibling).rglob("*.py")] if (room / sibling).is_dir() else [room / f"{sibling}.py"]
-    found = set()
-    for node in (node for file in files if file.exists() for node in ast.walk(ast.parse(file.read_text()))):
-        if isinstance(node, ast.ImportFrom) and node.module == package:
-            found |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
-            found.add(node.module.removeprefix(f"{package}.").partition(".")[0])
-        elif isinstance(node, ast.Import):
-            names = (each.name for each in node.names)
-            found |= {
-                name.removeprefix(f"{package}.").partition(".")[0] for name in names if name.startswith(f"{package}.")
-            }
+    names = {name for file in files if file.exists() for name in imports(file)}
+    found = {name.removeprefix(f"{package}.").partition(".")[0] for name in names if name.startswith(f"{package}.")}
     return found & set(siblings(room)) - {sibling}
+
+
+@functools.cache
+def imports(file: Path) -> frozenset[str]:
+    """What a module imports, in full; a name from another module by both names."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{each.name}" for each in node.names}
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("room", list(rooms()), ids=name_of)

@@ -115,17 +115,17 @@ def _after_an_outage(seed: int, kinds: int) -> None:
 
 
 def strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage() -> None:
-    for seed in range(3):
+    for seed in range(2):
         _after_an_outage(seed, 3)
 
 
 def nor_do_strangers_that_only_ask() -> None:
-    for seed in range(3):
+    for seed in range(2):
         _after_an_outage(seed, 1)
 
 
 def strangers_disturb_no_leader_by_way_of_a_voter_that_restarts() -> None:
-    for seed in range(3):
+    for seed in range(2):
         network = Network(1, 2, 3, seed=seed)
         leader = network.run_until_led()
         network.run(500)
@@ -135,7 +135,7 @@ def strangers_disturb_no_leader_by_way_of_a_voter_that_restarts() -> None:
         network.kill(other)
         network.run(100)
         network.restart(other)
-        network.run(5_000)
+        network.run(3_000)
         assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
 
 
@@ -173,9 +173,13 @@ SCENARIOS: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_scenario_passes_without_the_bug(name: str) -> None:
-    SCENARIOS[name]()
+def test_every_bug_has_a_scenario() -> None:
+    assert set(SCENARIOS) == set(MUTANTS)
+
+
+@pytest.mark.parametrize("scenario", dict.fromkeys(SCENARIOS.values()), ids=lambda scenario: scenario.__name__)
+def test_the_scenario_passes_without_the_bug(scenario: Callable[[], None]) -> None:
+    scenario()
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -214,9 +214,9 @@ def test_a_voter_that_a_stranger_led_while_it_was_alone_comes_back_and_leads_nob
     network.run(2_000)
     assert network.nodes[alone].leader_id == STRANGER
     network.heal()
-    network.run(10_000)
+    network.run(6_000)
     leader = network.run_until_led()
-    network.run(5_000)
+    network.run(3_000)
     assert {node.leader_id for node in network.nodes.values()} == {leader}
 
 

@@ -9,7 +9,7 @@ from fastquorum import sim
 
 SEEDS = (7, 11, 15)
 """Short ones: Python's kernels take their time."""
-SCRIPT = f"from fastquorum import sim; print([sim.run(seed).trace_hash for seed in {SEEDS}])"
+SCRIPT = f"from fastquorum import sim; print(sim.run({SEEDS[0]}).trace_hash)"
 
 
 def test_a_run_can_be_repeated() -> None:

@@ -12,38 +12,40 @@ from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
-SEEDS = 24
-CHUNK = 12
+SEEDS = 12
+
+
+def run_all(seeds: Iterable[int]) -> list[sim.Report]:
+    """By all processors."""
+    with get_context("spawn").Pool(os.cpu_count()) as pool:
+        return list(pool.imap_unordered(sim.run_seed, seeds))
+
+
+def failures_of(reports: list[sim.Report]) -> str:
+    return "\n".join(str(report) for report in reports if not report.ok)
 
 
 @pytest.fixture(scope="module")
-def reports(regressions: list[int]) -> dict[int, sim.Report]:
-    """Of every seed that is looked at here, by all processors."""
-    seeds = sorted({*range(1, SEEDS + 1), *regressions})
-    with get_context("spawn").Pool(os.cpu_count()) as pool:
-        return {report.seed: report for report in pool.imap_unordered(sim.run_seed, seeds, chunksize=2)}
-
-
-def failures_of(reports: dict[int, sim.Report], seeds: Iterable[int]) -> str:
-    return "\n".join(str(reports[seed]) for seed in seeds if not reports[seed].ok)
+def reports() -> list[sim.Report]:
+    return run_all(range(1, SEEDS + 1))
 
 
 @pytest.mark.timeout(900)  # the first is charged with all the seeds
-@pytest.mark.parametrize("first", range(1, SEEDS + 1, CHUNK))
-def test_no_promise_is_broken(reports: dict[int, sim.Report], first: int) -> None:
-    assert failures_of(reports, range(first, first + CHUNK)) == ""
+def test_no_promise_is_broken(reports: list[sim.Report]) -> None:
+    assert failures_of(reports) == ""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_regressions_stay_fixed(regressions: list[int]) -> None:
+    assert failures_of(run_all(regressions)) == ""
 
 
 @pytest.mark.timeout(900)
-def test_regressions_stay_fixed(reports: dict[int, sim.Report], regressions: list[int]) -> None:
-    assert failures_of(reports, regressions) == ""
-
-
-@pytest.mark.timeout(900)
-def test_every_kind_of_fault_strikes(reports: dict[int, sim.Report]) -> None:
+def test_every_kind_of_fault_strikes(reports: list[sim.Report]) -> None:
     faults: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
-        faults.update(reports[seed].faults)
+    for report in reports:
+        faults.update(report.faults)
     assert set(FAULT_KINDS) <= set(faults)
     assert {"loss", "duplication", "broken connection"} <= set(faults)
 

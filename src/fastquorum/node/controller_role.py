@@ -172,18 +172,13 @@ class ControllerRole:
         """When `on_tick` is next due; -1 never, 0 at once."""
         if self.replay.is_behind:
             return 0
-        due = [self.keeper.deadline_us]
-        if self._registration.deadline_us >= 0:
-            due.append(self._registration.deadline_us)
-        if self._state is None:
-            return min(due)
-        if not self._state.index.is_whole:
-            return 0
-        due += [self._look_at_us, *(look.at_us for look in self._looks)]
-        if self._idleness.deadline_us >= 0:
-            due.append(self._idleness.deadline_us)
-        due += [each for each in (self._channels.deadline_us, self._due.deadline_us) if each >= 0]
-        return min(due)
+        due = [self.keeper.deadline_us, self._registration.deadline_us]
+        if self._state is not None:
+            if not self._state.index.is_whole:
+                return 0
+            due += [self._look_at_us, *(look.at_us for look in self._looks)]
+            due += [self._idleness.deadline_us, self._channels.deadline_us, self._due.deadline_us]
+        return min(each for each in due if each >= 0)
 
     def misplaced(self, offset: Offset, decided_for: Offset) -> None:
         """A batch did not go where it was decided for: what follows from it is not so. Told when all fates are."""
@@ -231,14 +226,12 @@ class ControllerRole:
             return
         state.index.advance()
         if self._look_at_us <= now_us:
-            look_us = self._settings.session_timeout_us // SESSION_LOOKS
-            if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still
-                state.heartbeats.paused(now_us - self._look_at_us, now_us)
+            self._forgive_standstill(state, now_us)
             while self._state is not None and (records := brokers.fence_expired(state, now_us)):
                 if not self._append(state, records, now_us, is_atomic=False):
                     break
             end_us = state.heartbeats.next_end_us()
-            self._look_at_us = now_us + look_us
+            self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
             if end_us is not None and now_us < end_us:  # else it could not be fenced now
                 self._look_at_us = min(end_us, self._look_at_us)
             self._unfence_exempt(state, now_us)
@@ -248,6 +241,12 @@ class ControllerRole:
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
+
+    def _forgive_standstill(self, state: ControllerState, now_us: Micros) -> None:
+        """This thread, or the whole machine, may have stood still: nobody could be heard, which is no silence."""
+        if now_us - self._look_at_us > self._settings.session_timeout_us // SESSION_LOOKS:
+            state.heartbeats.paused(now_us - self._look_at_us, now_us)
+            self._look_at_us = now_us
 
     def _register(self, request: ControllerRegistrationRequest, heard: Heard, now_us: Micros) -> None:
         """This node's own controller: the active one decides about itself."""
@@ -331,6 +330,7 @@ class ControllerRole:
         if state is None:
             asked.refuse(ErrorCode.NOT_CONTROLLER)
             return
+        self._forgive_standstill(state, now_us)
         heard(state, message, now_us)
         forwarded, next_offset = asked.is_forwarded, state.next_offset
         try:

@@ -83,7 +83,7 @@ def test_a_proxy_that_ends_leaves_no_connection_open(turns: int, is_reached: boo
 
 
 def test_a_metrics_server_that_ends_leaves_no_connection_open() -> None:
-    for _ in range(20):  # its loop runs in a thread of its own: where it is when it is told to end is chance
+    for _ in range(6):  # its loop runs in a thread of its own: where it is when it is told to end is chance
         listening = listen(ANY_PORT)
         port = listening.getsockname()[1]
         server = MetricsServer(listening)
