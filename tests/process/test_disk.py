@@ -48,7 +48,7 @@ def test_an_error_of_the_disk_stops_the_node_and_nothing_acknowledged_is_lost(
             quorum.ready(victim)
 
 
-@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
 @pytest.mark.parametrize("role", ["leader", "follower"])
 def test_a_full_disk_costs_a_node_its_lead_and_room_brings_it_back_where_it_is(
     tmp_path: Path, role: str, kernels: str
@@ -107,7 +107,7 @@ def test_a_first_start_on_a_full_disk_says_so_and_the_next_one_has_nothing_to_me
             quorum.append(b"value")
 
 
-@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
 def test_a_disk_that_all_three_share_fills_up_and_room_brings_all_of_them_back(tmp_path: Path, kernels: str) -> None:
     with mounted(tmp_path / "disk", "tmpfs", "size=4m") as place:
         quorum = Cluster(tmp_path, kernels=dict.fromkeys((1, 2, 3), kernels))

@@ -45,7 +45,7 @@ def test_all_three_killed_at_once_come_back_with_everything(tmp_path: Path) -> N
         assert quorum.ballots.violations == []
 
 
-@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
 @pytest.mark.parametrize(("point", "acknowledged"), [("before", 4), ("after", 5)])
 def test_killed_beside_an_acknowledgement_it_has_what_it_acknowledged(
     tmp_path: Path, point: str, acknowledged: int, kernels: str

@@ -33,7 +33,7 @@ def _values(path: Path) -> list[bytes]:
     return [record.value for record in log.open(str(path)).records() if record.value is not None]
 
 
-@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
 def test_what_it_knew_to_be_committed_it_keeps_however_often_it_is_started(tmp_path: Path, kernels: str) -> None:
     with cluster(tmp_path, kernels=dict.fromkeys((1, 2, 3), kernels)) as quorum:
         quorum.ready()

@@ -148,7 +148,7 @@ def losses(root: Path) -> Iterator[dict[str, Callable[[Path], None]]]:
             yield {name: how, mark: removed}
 
 
-@pytest.mark.parametrize("count", [0, 30])
+@pytest.mark.parametrize("count", [0, 20])
 def test_what_a_node_does_not_start_on_is_not_sound(tmp_path: Path, kernels: Kernels, count: int) -> None:
     whole = made(tmp_path / "whole", kernels, [b"%03d" % each for each in range(count)])
     assert not is_refused(whole, kernels)
