@@ -425,7 +425,7 @@ def test_a_follower_names_the_leader_and_where_it_listens() -> None:
     answer = rig.answer_to(FetchResponse, fetch(0, topic=""), 16)
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     request = fetch(0, topic="")
-    request.topics[0].topic_id = rig.replica._door.topic_id
+    request.topics[0].topic_id = rig.replica._door.context.topic_id
     answer = rig.answer_to(FetchResponse, request, 16)
     assert partition_of(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition_of(answer).current_leader.leader_id == 2
@@ -585,7 +585,7 @@ def test_a_voters_fetch_that_the_lane_answers_is_owed_nothing_by_anybody_else() 
     rig = Rig(1, 2, 3).lead()
     voter = rig.accept()
     rig.fetch(voter, 2, 1)
-    assert (len(rig.replica._door.order), rig.replica._door.order.kept_bytes) == (0, 0)
+    assert (len(rig.replica._door.context.order), rig.replica._door.context.order.kept_bytes) == (0, 0)
 
 
 def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
@@ -596,7 +596,7 @@ def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
     assert client in rig.transport.open
     rig.ask(client, fetch(1), 12)
     assert client not in rig.transport.open
-    assert len(rig.replica._door.order) == 0
+    assert len(rig.replica._door.context.order) == 0
 
 
 def test_an_api_that_is_not_served_closes_the_connection_without_an_answer() -> None:
@@ -613,7 +613,7 @@ def test_every_version_is_answered_by_a_leader_and_by_a_follower(api_key: ApiKey
     rig = Rig().lead() if leads else Rig(1, 2, 3)
     if not leads:
         rig.follow()
-    topic_id = rig.replica._door.topic_id
+    topic_id = rig.replica._door.context.topic_id
     versions = API[api_key].versions
     for version in range(versions.first, versions.last + 1):
         client = rig.accept()

@@ -74,7 +74,7 @@ def test_what_is_asked_behind_something_that_waits_holds_a_few_answers_only(firs
     waiting = produce(batch(rig), timeout_ms=60_000) if first == "produce" else fetch(2, wait_ms=60_000)
     numbers = [rig.ask(client, waiting, 9 if first == "produce" else 12)]
     numbers += [rig.ask(client, fetch(0, wait_ms=0), 12) for _ in range(40)]
-    order = rig.replica._door.order
+    order = rig.replica._door.context.order
     assert order.kept_bytes <= HELD_BYTES_MAX + RECORD_BYTES + 10_000
     assert rig.answers(client) == []
     rig.pass_time(61_000 * MS)
@@ -108,7 +108,7 @@ def test_with_much_kept_for_all_nobody_has_a_second_request_under_way(monkeypatc
         rig.ask(client, fetch(2, wait_ms=60_000), 12)
         for _ in range(2):
             rig.ask(client, fetch(0, wait_ms=0), 12)
-    order = rig.replica._door.order
+    order = rig.replica._door.context.order
     assert order.kept_bytes <= 4 * RECORD_BYTES + 10_000
     late = rig.accept()
     rig.ask(late, fetch(0, wait_ms=0), 12)
@@ -136,7 +136,7 @@ def test_what_was_kept_for_a_connection_goes_with_it() -> None:
     assert not replica._inbound._tokens
     assert not replica._door._fetches._held_back
     assert not replica._door._fetches.are_parked
-    assert (len(replica._door.order), replica._door.order.kept_bytes) == (0, 0)
+    assert (len(replica._door.context.order), replica._door.context.order.kept_bytes) == (0, 0)
 
 
 def test_a_voters_connection_is_favoured_and_an_observers_is_not() -> None:

@@ -59,24 +59,6 @@ ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum": [{"api", "sync"}],
     "fastquorum/api": [{"producer", "quorum"}],
     "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
-    "fastquorum/node": [
-        {
-            "connections",
-            "controller_metrics",
-            "controller_role",
-            "door",
-            "door_cluster",
-            "door_configs",
-            "door_fetch",
-            "door_ids",
-            "door_offsets",
-            "door_produce",
-            "door_relays",
-            "reachability",
-            "replica",
-            "snapshot_keeper",
-        }
-    ],
     "fastquorum/raft": [{"core", "messages", "role"}],
     "fastquorum/sim": [
         {

@@ -13,6 +13,7 @@ from fastquorum.node import control
 from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door import Door
+from fastquorum.node.door_context import ClientContext
 from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
@@ -134,16 +135,10 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         controller = ControllerRole(
             member.controller, shell, replay, keeper, registration, config, ports.random, kernels
         )
-    door = Door(
-        member.key.id,
-        member.cluster_id,
-        member.log_kind,
-        member.topic_name,
-        config=config,
-        kernels=kernels,
-        log=log,
-        controller=controller,
+    context = ClientContext(
+        member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels, log=log
     )
+    door = Door(context, controller)
     writes_no_ops = member.log_kind is LogKind.METADATA and controller is None
     frames = frames_of(kernels)
     replica = Replica(
@@ -165,5 +160,5 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
     )
     door.bind(replica)
     if member.log_kind is not LogKind.METADATA:  # whose records the door reads
-        shell.serve_produce(door.topic_name, door.topic_id, UNANSWERED_MAX)
+        shell.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
     return replica

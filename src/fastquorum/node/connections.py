@@ -6,15 +6,17 @@ everybody who keeps something of it. Belongs to the replica's thread. Must not k
 
 from collections import deque
 from collections.abc import Mapping, Sized
+from typing import Protocol
 
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
-from fastquorum.node.door import Door
+from fastquorum.node.answer_order import AnswerOrder
 from fastquorum.node.fetched import Fetched
-from fastquorum.node.inbound import Inbound
+from fastquorum.node.inbound import Inbound, Request
 from fastquorum.node.inbox import Inbox, Waiting
 from fastquorum.node.links import Purpose
-from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers
+from fastquorum.node.peer_events import FetchFrame, FetchLink, PeerEvent
+from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Transport, Unreachable, WallClock
 from fastquorum.node.shell import Shell
 from fastquorum.raft import events as ev
@@ -53,6 +55,19 @@ class _Owed:
         self._counts.pop(connection, None)
 
 
+class Clients(Protocol):
+    """Who answers clients' requests, and hears what becomes of their connections."""
+
+    def answer(self, request: Request, message: Message | None) -> None:
+        """Answer in the order of the connection's requests; None where none is wanted."""
+
+    def on_drained(self, connection: Connection) -> None:
+        """More may be made for it."""
+
+    def forget(self, connection: Connection) -> None:
+        """It is gone."""
+
+
 class Connections:
     """Those that this replica made, which `peers` has, and those that others made to it, which `inbound` has."""
 
@@ -64,7 +79,8 @@ class Connections:
         inbound: Inbound,
         inbox: Inbox,
         fetched: Fetched,
-        door: Door,
+        order: AnswerOrder,
+        clients: Clients,
         transport: Transport,
         clock_ms: WallClock,
     ) -> None:
@@ -74,7 +90,8 @@ class Connections:
         self._inbound = inbound
         self._inbox = inbox
         self._fetched = fetched
-        self._door = door
+        self._order = order
+        self._clients = clients
         self._transport = transport
         self._clock_ms = clock_ms
         self._owed = _Owed()
@@ -157,7 +174,7 @@ class Connections:
             answer = self._peers.fetch_answer(connection, frame)
             return self._fetched.read(self._peers.node_of(connection), answer, epoch)
         request = self._inbound.decode(connection, frame)
-        if not self._door.order.add(request):
+        if not self._order.add(request):
             raise WireError("more requests than one connection may have under way")
         header = request.header
         return ev.RequestReceived(
@@ -190,11 +207,11 @@ class Connections:
     # --- those whose clients do not read ------------------------------------------------------------------------------
 
     def must_wait(self, connection: Connection, *, is_next: bool) -> bool:
-        """Is so much kept for it that nothing more may be made? If so `Door.on_drained` follows. `is_next`: it is the
-        answer for which all others wait."""
+        """Is so much kept for it that nothing more may be made? If so `Clients.on_drained` follows. `is_next`: it is
+        the answer for which all others wait."""
         with self._lock:
             must_wait = self._transport.needs_drain(connection)
-        if must_wait or (not is_next and self._door.order.holds_too_much(connection)):
+        if must_wait or (not is_next and self._order.holds_too_much(connection)):
             self._held_back.add(connection)
             return True
         return False
@@ -225,7 +242,7 @@ class Connections:
         if connection in self._held_back:
             self._held_back.discard(connection)
             self._inbox.put_back(self._set_aside.pop(connection, ()))
-            self._door.on_drained(connection)
+            self._clients.on_drained(connection)
 
     # --- what goes out ------------------------------------------------------------------------------------------------
 
@@ -260,13 +277,13 @@ class Connections:
         """Answer a request, unless its connection is gone, in the order of the connection's requests."""
         request = self._inbound.take(token)
         if request is not None:
-            self._door.answer(request, message)
+            self._clients.answer(request, message)
 
     def leave_to_lane(self, token: int) -> bool:
         """The lane answers this Fetch. False if its connection is gone."""
         request = self._inbound.take(token)
         if request is not None:
-            self._door.order.withdraw(request)
+            self._order.withdraw(request)
         return request is not None
 
     def answered(self, connection: Connection) -> None:
@@ -308,7 +325,7 @@ class Connections:
         else:
             self._inbound.forget(connection)
             self._owed.forget(connection)
-            self._door.forget(connection)
+            self._clients.forget(connection)
         self._voters.discard(connection)
         self._held_back.discard(connection)
         self._set_aside.pop(connection, None)

@@ -5,22 +5,9 @@ Taken on the replica's thread: nothing is counted but brokers, all else is kept 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from fastquorum.node.controller_role import ControllerRole
 from fastquorum.types import Micros, Offset
-
-if TYPE_CHECKING:
-    from fastquorum.node.controller_role import ControllerRole
-
-
-@dataclass(slots=True)
-class ControllerTally:
-    """Counted since the node was started."""
-
-    errors: int = 0
-    """Requests that came to nothing by a fault of ours."""
-    timed_out_heartbeats: int = 0
-    new_leaders: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +42,7 @@ class ControllerMetrics:
     """Since that was taken, or since the node was started."""
 
 
-def measure_controller(role: "ControllerRole", now_us: Micros) -> ControllerMetrics:
+def measure_controller(role: ControllerRole, now_us: Micros) -> ControllerMetrics:
     """Everything, at one moment. On the replica's thread."""
     replay, taken, tally = role.replay, role.keeper.taken, role.tally
     image, counts = replay.image, replay.counts

@@ -8,7 +8,7 @@ Source: KIP-631; Kafka `QuorumController`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.brokers import lifecycle as brokers
@@ -25,7 +25,7 @@ from fastquorum.node.collector import spare_images
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
-from fastquorum.node.controller_metrics import ControllerTally
+from fastquorum.node.controller_tally import ControllerTally
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.due_answers import DueAnswers
 from fastquorum.node.folding import Step
@@ -36,6 +36,7 @@ from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.node.steady_beats import steady_beat
+from fastquorum.node.view import ReplicaView
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Epoch, Micros, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.codec.codec import codec_of
@@ -48,9 +49,6 @@ from fastquorum.wire.messages.brokers import (
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
 from fastquorum.wire.records.cluster import AbortTransactionRecord, NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
-
-if TYPE_CHECKING:
-    from fastquorum.node.replica import Replica
 
 SESSION_LOOKS: Final = 8
 """Times in a session timeout that the silent are looked for at least; and when the next session is to end."""
@@ -126,7 +124,7 @@ class ControllerRole:
 
     def bind(
         self,
-        replica: "Replica",
+        replica: ReplicaView,
         answer: Callable[[Request, Message], None],
         ask_raft: Callable[[Asked, Micros], None],
         relays: Relays,

@@ -7,29 +7,26 @@ as Kafka's clients expect. Must not know how records get committed. Source: the 
 follower names the leader).
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from fastquorum.config import QuorumConfig
 from fastquorum.controller.image.features import KRAFT_VERSION, SUPPORTED
-from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
-from fastquorum.node import door_fetch, door_produce
-from fastquorum.node.answer_order import AnswerOrder
 from fastquorum.node.controller_door import Asked
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_configs import ConfigAnswers
+from fastquorum.node.door_context import ClientContext
+from fastquorum.node.door_fetch import Fetches
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
+from fastquorum.node.door_produce import Produces
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import QUORUM_APIS, Request
+from fastquorum.node.view import ReplicaView
 from fastquorum.raft.events import Token
-from fastquorum.storage.identity import LogKind
-from fastquorum.storage.log.log import Log
-from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
-from fastquorum.wire import API, ApiKey, ErrorCode, Message
+from fastquorum.types import Micros, Offset
+from fastquorum.wire import API, ApiKey, Message
 from fastquorum.wire.messages.cluster import DescribeClusterRequest
 from fastquorum.wire.messages.configs import DescribeConfigsRequest
 from fastquorum.wire.messages.fetch import FetchRequest
@@ -39,9 +36,6 @@ from fastquorum.wire.messages.metadata import MetadataRequest
 from fastquorum.wire.messages.produce import ProduceRequest
 from fastquorum.wire.messages.producers import FindCoordinatorRequest, InitProducerIdRequest
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest
-
-if TYPE_CHECKING:
-    from fastquorum.node.replica import Replica
 
 FEATURES_FROM_ZERO_VERSION: Final = 4
 """ApiVersions tells of features that begin at level 0 from here on: older clients cannot read of one (KAFKA-17011)."""
@@ -59,53 +53,28 @@ SERVED: Final = (
 )
 
 
-class Leader(NamedTuple):
-    """Who leads, for answers that send a client there."""
-
-    id: NodeId
-    epoch: Epoch
-    endpoint: Endpoint | None
-
-
 class Door:
     """Serves clients over one replica."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        cluster_id: str,
-        kind: LogKind,
-        topic_name: str,
-        *,
-        config: QuorumConfig,
-        kernels: Kernels,
-        log: Log,
-        controller: ControllerRole | None = None,
-    ) -> None:
+    def __init__(self, context: ClientContext, controller: ControllerRole | None = None) -> None:
         """`controller`: writes the log, and nobody else does."""
-        self.kernels = kernels
-        self.config = config
-        self.log = log
-        self.kind = kind
-        self.topic_name = TOPIC_NAME if kind is LogKind.METADATA else topic_name
-        self.topic_id = METADATA_TOPIC_ID if kind is LogKind.METADATA else user_topic_id(cluster_id, topic_name)
-        self._node_id = node_id
-        self.order = AnswerOrder()
+        self.context: Final = context
         self._asked_raft: dict[Token, Asked] = {}
-        self._produces = door_produce.Produces(self)
-        self._fetches = door_fetch.Fetches(self)
-        self.relays = Relays(self)
-        self._ids = ProducerIds(self)
-        self._cluster = ClusterAnswers(self, cluster_id)
-        self._configs = ConfigAnswers(self, controller)
+        self._produces = Produces(context)
+        self._fetches = Fetches(context)
+        self._relays = Relays(context.leader, context.answer)
+        self._ids = ProducerIds(context, self._relays)
+        self._cluster = ClusterAnswers(context, self._relays)
+        self._configs = ConfigAnswers(context, controller)
         self._controller = controller
         self._served = SERVED if controller is None else _served_beside_controller(controller.apis)
 
-    def bind(self, replica: "Replica") -> None:
+    def bind(self, replica: ReplicaView) -> None:
         """The replica behind the door; once, by assembly."""
-        self.replica = replica
+        self.context.bind(replica)
+        self._relays.bind(replica)
         if self._controller is not None:
-            self._controller.bind(replica, self.answer, self.ask_raft, self.relays)
+            self._controller.bind(replica, self.context.answer, self.ask_raft, self._relays)
 
     @property
     def deadline_us(self) -> Micros:
@@ -118,13 +87,13 @@ class Door:
     def passes_on(self, api_key: int) -> bool:
         """Is this raft's, and still for the leader to answer, as a Kafka broker has it? If a follower knows no leader,
         raft/ answers, as a controller does."""
-        return api_key == ApiKey.DESCRIBE_QUORUM and self.relays.has_leader
+        return api_key == ApiKey.DESCRIBE_QUORUM and self._relays.has_leader
 
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka
         does."""
-        if request.header.request_api_key not in self._served or not self.order.add(request):
-            self.replica.connections.hang_up(request.connection, now_us)
+        if request.header.request_api_key not in self._served or not self.context.order.add(request):
+            self.context.replica.connections.hang_up(request.connection, now_us)
             return
         if self._controller is not None and request.header.request_api_key in self._controller.apis:
             self._controller.on_request(request, now_us)
@@ -141,17 +110,18 @@ class Door:
             case message:
                 answer = self._answer_to(message, request.header.request_api_version)
                 if answer is None:
-                    self.replica.connections.hang_up(request.connection, now_us)
+                    self.context.replica.connections.hang_up(request.connection, now_us)
                 else:
-                    self.answer(request, answer)
+                    self.context.answer(request, answer)
 
     def _answer_to(self, message: Message, version: int) -> Message | None:
         """To what can be answered at once; None if it is not served here."""
         match message:
             case ApiVersionsRequest():
-                kraft_version = self.replica.raft.describe().kraft_version
+                replica = self.context.replica
+                kraft_version = replica.raft.describe().kraft_version
                 levels = None if self._controller is None else self._controller.finalized_features
-                return api_versions(version, kraft_version, self.replica.high_watermark - 1, self._served, levels)
+                return api_versions(version, kraft_version, replica.high_watermark - 1, self._served, levels)
             case MetadataRequest():
                 return self._cluster.metadata(message, version)
             case DescribeClusterRequest():
@@ -161,36 +131,29 @@ class Door:
             case FindCoordinatorRequest():
                 return self._cluster.find_coordinator(message, version)
             case ListOffsetsRequest():
-                return list_offsets(self, message, version)
+                return list_offsets(self.context, message, version)
         return None
 
     def ask_raft(self, asked: Asked, now_us: Micros) -> None:
         """Have raft/ answer what a broker passed on."""
         self._asked_raft[asked.token] = asked
-        self.replica.ask_raft(asked.token, asked.message, asked.version, now_us)
+        self.context.replica.ask_raft(asked.token, asked.message, asked.version, now_us)
 
     def respond(self, token: Token, message: Message) -> None:
         """What raft/ answers."""
         asked = self._asked_raft.pop(token, None)
         if asked is None:
-            self.replica.connections.respond(token, message)
+            self.context.replica.connections.respond(token, message)
         else:
             asked.answer(message)
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
         """What the leader answered to a request that was passed on to it; None if it did not."""
-        self.relays.on_relayed(number, answer)
+        self._relays.on_relayed(number, answer)
 
     def answer(self, request: Request, message: Message | None) -> None:
-        """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""
-        if request.token not in self.order:
-            return
-        frames = self.order.answer(request, b"" if message is None else request.answer(message))
-        self.replica.connections.forget_request(request.token)
-        for frame in frames:
-            if frame:
-                self.replica.connections.send(request.connection, frame)
-            self.replica.connections.answered(request.connection)
+        """In the order of the connection's requests; None where none is wanted."""
+        self.context.answer(request, message)
 
     def on_drained(self, connection: Connection) -> None:
         """Its client has read, or was answered, so that more may be made for it."""
@@ -198,11 +161,8 @@ class Door:
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
-        if self.order.forget(connection):
+        if self.context.order.forget(connection):
             self._fetches.forget(connection)
-
-    def is_waiting(self, request: Request) -> bool:
-        return request.token in self.order
 
     @property
     def watches_commits(self) -> bool:
@@ -220,32 +180,6 @@ class Door:
     def on_tick(self, now_us: Micros) -> None:
         self._produces.on_tick(now_us)
         self._fetches.on_tick(now_us)
-
-    # --- who and what -------------------------------------------------------------------------------------------------
-
-    def leader(self) -> Leader:
-        raft = self.replica.raft
-        leader_id = raft.leader_id
-        if leader_id == self._node_id and not self.replica.is_leader:
-            leader_id = NO_NODE
-        return Leader(leader_id, raft.epoch, raft.endpoint_of(leader_id))
-
-    def partition_error(self, name: str | None, topic_id: Uuid, partition: int, by_id: bool) -> ErrorCode:
-        """NONE, or why this topic and partition cannot be served by anybody here."""
-        if by_id and topic_id != self.topic_id:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        if (not by_id and name != self.topic_name) or partition != 0:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NONE
-
-    def reader_error(self, known_epoch: Epoch) -> ErrorCode:
-        """NONE, or why this node serves no reads now; `known_epoch` is the reader's, -1 if it knows none (KIP-320)."""
-        if not self.replica.is_leader:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        epoch = self.replica.raft.epoch
-        if known_epoch >= 0 and known_epoch != epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH if known_epoch < epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if self.replica.high_watermark >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _served_beside_controller(apis: frozenset[ApiKey]) -> tuple[ApiKey, ...]:
@@ -286,8 +220,3 @@ def api_versions(
             if level > 0
         ],
     )
-
-
-def user_topic_id(cluster_id: str, topic_name: str) -> Uuid:
-    """The same on every node and after every restart; never the metadata topic's."""
-    return Uuid(hashlib.sha256(f"fastquorum:{cluster_id}:{topic_name}".encode()).digest()[:16])

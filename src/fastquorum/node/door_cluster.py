@@ -4,10 +4,13 @@ Every voter is shown as a broker and as a controller: it is both to whoever asks
 KIP-919 (endpoint types).
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.controller.configs.describing import LEGAL_NAME
+from fastquorum.node.door_context import ClientContext
+from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
+from fastquorum.node.view import Leader
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
@@ -15,9 +18,6 @@ from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClu
 from fastquorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.messages.producers import FindCoordinatorRequest, FindCoordinatorResponse
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door, Leader
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
@@ -39,19 +39,19 @@ class Node(NamedTuple):
 class ClusterAnswers:
     """Answers of one door."""
 
-    def __init__(self, door: "Door", cluster_id: str) -> None:
-        self._door = door
-        self._cluster_id = cluster_id
+    def __init__(self, context: ClientContext, relays: Relays) -> None:
+        self._context = context
+        self._relays = relays
 
     def _nodes(self) -> list[Node]:
-        voters = self._door.replica.raft.voters
+        voters = self._context.replica.raft.voters
         return [Node(voter.key.id, endpoint) for voter in voters for endpoint in voter.endpoints[:1]]
 
     # --- Metadata -----------------------------------------------------------------------------------------------------
 
     def metadata(self, message: MetadataRequest, version: int) -> MetadataResponse:
-        leader = self._door.leader()
-        response = MetadataResponse(cluster_id=self._cluster_id, controller_id=leader.id)
+        leader = self._context.leader()
+        response = MetadataResponse(cluster_id=self._context.cluster_id, controller_id=leader.id)
         for node in self._nodes():
             broker = MetadataResponse.MetadataResponseBroker(
                 node_id=node.id, host=node.endpoint.host, port=node.endpoint.port
@@ -59,19 +59,19 @@ class ClusterAnswers:
             response.brokers.append(broker)
         everything = message.topics is None or (version == 0 and not message.topics)
         if everything:
-            response.topics.append(self._topic(self._door.topic_name, self._door.topic_id, leader))
+            response.topics.append(self._topic(self._context.topic_name, self._context.topic_id, leader))
         for asked in () if everything else message.topics or ():
             response.topics.append(self._topic(asked.name, asked.topic_id, leader))
         return response
 
-    def _topic(self, name: str | None, topic_id: Uuid, leader: "Leader") -> MetadataResponse.MetadataResponseTopic:
-        door, topic = self._door, MetadataResponse.MetadataResponseTopic
-        error = door.partition_error(name, topic_id, 0, by_id=name is None)
+    def _topic(self, name: str | None, topic_id: Uuid, leader: Leader) -> MetadataResponse.MetadataResponseTopic:
+        context, topic = self._context, MetadataResponse.MetadataResponseTopic
+        error = context.partition_error(name, topic_id, 0, by_id=name is None)
         if name is not None and LEGAL_NAME.fullmatch(name) is None:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
         if error is not ErrorCode.NONE:
             return topic(error_code=error, name=name if name is not None else "", topic_id=topic_id)
-        ids = list(door.replica.raft.voters.ids)
+        ids = list(context.replica.raft.voters.ids)
         partition = topic.MetadataResponsePartition(
             error_code=ErrorCode.NONE if leader.id >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
             leader_id=leader.id,
@@ -79,18 +79,18 @@ class ClusterAnswers:
             replica_nodes=ids,
             isr_nodes=ids,
         )
-        internal = door.kind is LogKind.METADATA
-        return topic(name=door.topic_name, topic_id=door.topic_id, is_internal=internal, partitions=[partition])
+        internal = context.kind is LogKind.METADATA
+        return topic(name=context.topic_name, topic_id=context.topic_id, is_internal=internal, partitions=[partition])
 
     # --- DescribeCluster ----------------------------------------------------------------------------------------------
 
     def describe_cluster(self, message: DescribeClusterRequest) -> DescribeClusterResponse:
-        response = DescribeClusterResponse(endpoint_type=message.endpoint_type, cluster_id=self._cluster_id)
+        response = DescribeClusterResponse(endpoint_type=message.endpoint_type, cluster_id=self._context.cluster_id)
         if message.endpoint_type not in (BROKERS, CONTROLLERS):
             response.error_code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             response.error_message = f"endpoint type {message.endpoint_type}: 1 asks for brokers, 2 for controllers"
             return response
-        response.controller_id = self._door.leader().id
+        response.controller_id = self._context.leader().id
         response.brokers = [
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=node.id, host=node.endpoint.host, port=node.endpoint.port
@@ -103,14 +103,14 @@ class ClusterAnswers:
 
     def describe_quorum(self, request: Request, message: DescribeQuorumRequest, now_us: Micros) -> None:
         """A follower has the leader answer."""
-        leader = self._door.leader()
+        leader = self._context.leader()
         partition = DescribeQuorumResponse.TopicData.PartitionData(
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=leader.id, leader_epoch=leader.epoch
         )
         topic = DescribeQuorumResponse.TopicData(topic_name=TOPIC_NAME, partitions=[partition])
         refusal = DescribeQuorumResponse(topics=[topic])
         version = request.header.request_api_version
-        self._door.relays.ask(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
+        self._relays.ask(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
 
     # --- FindCoordinator ----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ it read-only. Source: KIP-133, KIP-226.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.configs.describing import Asked, Described, Entry, chosen, described
@@ -18,13 +18,11 @@ from fastquorum.controller.definitions.static import STATIC_CONFIGS
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.node.controller_role import ControllerRole
+from fastquorum.node.door_context import ClientContext
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, setting_text
 from fastquorum.types import NodeId
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 _SESSION: Final = next(each for each in SETTINGS if each.name == "session_timeout_us")
 _TOPIC_NAMES: Final = (
@@ -42,8 +40,8 @@ _NUMBERS: Final = tuple(each for each in SETTINGS if each.is_quorum)
 class ConfigAnswers:
     """Answers of one door."""
 
-    def __init__(self, door: "Door", controller: ControllerRole | None) -> None:
-        self._door = door
+    def __init__(self, context: ClientContext, controller: ControllerRole | None) -> None:
+        self._context = context
         self._controller = controller
 
     def describe(self, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -51,10 +49,10 @@ class ConfigAnswers:
         if self._controller is None:
             named = Counter((each.resource_type, each.resource_name) for each in message.resources)
             return DescribeConfigsResponse(results=[self._described(each, named) for each in message.resources])
-        node_id, config = self._door.replica.raft.key.id, self._door.config
+        node_id, config = self._context.replica.raft.key.id, self._context.config
         answer = described(self._controller.replay.image, started(node_id, config, self._controller.settings), message)
         for asked, result in zip(message.resources, answer.results, strict=True):
-            is_own = asked.resource_type == ResourceType.TOPIC and asked.resource_name == self._door.topic_name
+            is_own = asked.resource_type == ResourceType.TOPIC and asked.resource_name == self._context.topic_name
             if is_own and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result.error_code, result.configs = ErrorCode.NONE, self._of_own_topic(asked)
         return answer
@@ -69,11 +67,11 @@ class ConfigAnswers:
             return result
         match asked.resource_type:
             case ResourceType.TOPIC:
-                result.error_code = self._door.partition_error(asked.resource_name, self._door.topic_id, 0, False)
+                result.error_code = self._context.partition_error(asked.resource_name, self._context.topic_id, 0, False)
                 if not result.error_code:
                     result.configs = self._of_own_topic(asked)
             case ResourceType.BROKER:
-                own = str(self._door.replica.raft.key.id)
+                own = str(self._context.replica.raft.key.id)
                 if asked.resource_name in ("", own):
                     result.configs = self._of_own_node(asked)
                 else:
@@ -87,13 +85,13 @@ class ConfigAnswers:
     def _of_own_topic(self, asked: Asked) -> list[Entry]:
         """In Kafka's words, what holds for the one topic: nothing is ever deleted, and a majority has what is
         acknowledged."""
-        config = self._door.config
+        config = self._context.config
         values = {
             "cleanup.policy": "delete",
             "compression.type": "producer",
             "max.message.bytes": str(config.batch_bytes_max),
             "message.timestamp.type": "CreateTime",
-            "min.insync.replicas": str(self._door.replica.raft.voters.majority),
+            "min.insync.replicas": str(self._context.replica.raft.voters.majority),
             "retention.bytes": "-1",
             "retention.ms": "-1",
             "segment.bytes": str(config.segment_bytes),
@@ -101,7 +99,7 @@ class ConfigAnswers:
         return chosen(asked, [_entry(name, value, Source.DEFAULT) for name, value in values.items()])
 
     def _of_own_node(self, asked: Asked) -> list[Entry]:
-        values = {each.keys[0]: setting_text(each, self._door.config) for each in _NUMBERS}
+        values = {each.keys[0]: setting_text(each, self._context.config) for each in _NUMBERS}
         return chosen(asked, [_entry(name, value, Source.STATIC_BROKER) for name, value in values.items()])
 
 

@@ -2,19 +2,17 @@
 protocol guide; KIP-951."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.config import MS
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.door_context import ClientContext
 from fastquorum.node.inbound import Request
 from fastquorum.node.parked_fetches import ParkedFetches
 from fastquorum.raft.events import Token
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 Topic = FetchResponse.FetchableTopicResponse
 Partition = FetchResponse.FetchableTopicResponse.PartitionData
@@ -72,8 +70,8 @@ class Fetches:
     consumers of a commit, nor for all that ask at once.
     """
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
         self._parked: ParkedFetches[Fetch] = ParkedFetches()
         self._due: deque[Token] = deque()
         """Parked still, and to be looked at."""
@@ -127,7 +125,7 @@ class Fetches:
 
     def _must_wait(self, fetch: Fetch) -> bool:
         """For its client to read what was answered before."""
-        connections, is_next = self._door.replica.connections, self._door.order.is_first(fetch.request)
+        connections, is_next = self._context.replica.connections, self._context.order.is_first(fetch.request)
         must_wait = connections.must_wait(fetch.connection, is_next=is_next)
         if must_wait:
             self._held_back.setdefault(fetch.connection, set()).add(fetch.token)
@@ -143,12 +141,12 @@ class Fetches:
 
     def _count(self) -> None:
         """What was committed since the last look."""
-        end = self._door.replica.high_watermark
-        if end < self._door.log.start_offset:
+        end = self._context.replica.high_watermark
+        if end < self._context.log.start_offset:
             return  # nobody leads who knows it
         begin = min(self._counted_end, end) if self._parked else end
-        begin = max(begin, self._door.log.start_offset)
-        moved = self._door.replica.reader.stretch(begin, end)
+        begin = max(begin, self._context.log.start_offset)
+        moved = self._context.replica.reader.stretch(begin, end)
         self._due.extend(self._parked.committed(moved.size_bytes))
         if self._parked and moved.last_segment != self._counted_segment:
             self._due.extend(self._parked.tokens())  # of their segment nothing more comes
@@ -156,7 +154,7 @@ class Fetches:
 
     def _missing_bytes(self, fetch: Fetch) -> int:
         """What it has to wait for; 0 if it can be answered, be it with an error."""
-        end_offset = self._door.replica.high_watermark
+        end_offset = self._context.replica.high_watermark
         missing_bytes = fetch.min_bytes
         for asked, partitions in fetch.asked:
             for wanted in partitions:
@@ -164,7 +162,7 @@ class Fetches:
                     return 0
                 missing_bytes = needed = fetch.needed_bytes(wanted)  # there is one partition that is none
                 if needed > 1 and wanted.fetch_offset < end_offset:
-                    there = self._door.replica.reader.stretch(wanted.fetch_offset, end_offset)
+                    there = self._context.replica.reader.stretch(wanted.fetch_offset, end_offset)
                     missing_bytes = 0 if there.crosses_segments else max(needed - there.size_bytes, 0)
                 elif needed == 1 and wanted.fetch_offset < end_offset:
                     missing_bytes = 0
@@ -185,7 +183,7 @@ class Fetches:
         """With what there is; how many bytes of records."""
         response = FetchResponse()
         size_bytes = 0
-        is_crowded = self._door.replica.connections.is_crowded()
+        is_crowded = self._context.replica.connections.is_crowded()
         bytes_max = min(fetch.bytes_max, CROWDED_ANSWER_BYTES) if is_crowded else fetch.bytes_max
         for asked, partitions in fetch.asked:
             topic = Topic(topic=asked.topic, topic_id=asked.topic_id)
@@ -194,24 +192,27 @@ class Fetches:
                 answer = self._partition(fetch, asked, wanted, bytes_max - size_bytes, response)
                 topic.partitions.append(answer)
                 size_bytes += len(answer.records or b"")
-        self._door.answer(fetch.request, response)
+        self._context.answer(fetch.request, response)
         return size_bytes
 
     def _error(self, fetch: Fetch, asked: AskedTopic, wanted: AskedPartition) -> ErrorCode:
         """NONE, or why there is nothing to wait for."""
-        door = self._door
+        context = self._context
         by_id = fetch.request.header.request_api_version >= 13
-        error = door.partition_error(asked.topic, asked.topic_id, wanted.partition, by_id)
+        error = context.partition_error(asked.topic, asked.topic_id, wanted.partition, by_id)
         if error is ErrorCode.NONE:
-            error = door.reader_error(wanted.current_leader_epoch)
-        if error is ErrorCode.NONE and not door.log.start_offset <= wanted.fetch_offset <= door.replica.high_watermark:
+            error = context.reader_error(wanted.current_leader_epoch)
+        if (
+            error is ErrorCode.NONE
+            and not context.log.start_offset <= wanted.fetch_offset <= context.replica.high_watermark
+        ):
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         return error
 
     def _partition(
         self, fetch: Fetch, asked: AskedTopic, wanted: AskedPartition, budget: int, response: FetchResponse
     ) -> Partition:
-        door, replica = self._door, self._door.replica
+        context, replica = self._context, self._context.replica
         version = fetch.request.header.request_api_version
         answer = Partition(partition_index=wanted.partition, high_watermark=-1, aborted_transactions=[], records=b"")
         error = answer.error_code = self._error(fetch, asked, wanted)
@@ -221,9 +222,9 @@ class Fetches:
             return answer
         end_offset = replica.high_watermark
         answer.high_watermark = answer.last_stable_offset = end_offset
-        answer.log_start_offset = door.log.start_offset
+        answer.log_start_offset = context.log.start_offset
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if wanted.fetch_offset < door.log.start_offset:
+            if wanted.fetch_offset < context.log.start_offset:
                 self._name_snapshot(answer, version)
         elif budget > 0:
             answer.records = replica.reader.read(
@@ -233,12 +234,12 @@ class Fetches:
 
     def _name_snapshot(self, answer: Partition, version: int) -> None:
         """What stands in the place of the records before the log's start, for whoever can fetch snapshots (KIP-630)."""
-        latest = self._door.log.snapshots.latest
+        latest = self._context.log.snapshots.latest
         if version >= LEADER_VERSION_MIN and latest is not None:
             answer.snapshot_id = Partition.SnapshotId(end_offset=latest.offset, epoch=latest.epoch)
 
     def _name_leader(self, answer: Partition, response: FetchResponse, version: int) -> None:
-        leader = self._door.leader()
+        leader = self._context.leader()
         if version >= LEADER_VERSION_MIN:
             answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
         if version >= ENDPOINT_VERSION_MIN and leader.endpoint is not None and not response.node_endpoints:

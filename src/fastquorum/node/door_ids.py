@@ -4,15 +4,14 @@ Clients ask whichever node they know: a follower asks the leader for them. Trans
 KIP-360 (a producer without transactions always gets a new id).
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fastquorum.node.door_context import ClientContext
+from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
 from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.producers import InitProducerIdRequest, InitProducerIdResponse
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 _NOT_YET: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -20,26 +19,27 @@ _NOT_YET: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 class ProducerIds:
     """Gives out ids while this node leads, and has the leader give them out while it does not."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    def __init__(self, context: ClientContext, relays: Relays) -> None:
+        self._context = context
+        self._relays = relays
 
     def on_request(self, request: Request, message: InitProducerIdRequest, now_us: Micros) -> None:
         if message.transactional_id is not None:
             self._refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        replica = self._door.replica
+        replica = self._context.replica
         if not replica.is_leader:
             passed_on, refusal = InitProducerIdRequest(transactional_id=None), _refusal(_NOT_YET)
-            self._door.relays.ask(request, passed_on, refusal, now_us, _id_or_refusal)
+            self._relays.ask(request, passed_on, refusal, now_us, _id_or_refusal)
             return
         new_id = replica.shell.new_producer_id()
         if new_id < 0:
             self._refuse(request, _NOT_YET)
             return
-        self._door.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
+        self._context.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
 
     def _refuse(self, request: Request, code: ErrorCode) -> None:
-        self._door.answer(request, _refusal(code))
+        self._context.answer(request, _refusal(code))
 
 
 def _refusal(code: ErrorCode) -> InitProducerIdResponse:

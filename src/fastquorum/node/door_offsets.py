@@ -5,15 +5,13 @@ Source: the Kafka protocol guide; KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fastquorum.node.door_context import ClientContext
 from fastquorum.storage.log.reading import TimestampOffset
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -38,7 +36,7 @@ Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 Answer = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
 
 
-def list_offsets(door: "Door", message: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+def list_offsets(context: ClientContext, message: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
     """A partition that is asked for twice is an error, as it is to Kafka: each answer takes a look at the log, and the
     quorum waits for all of them."""
     named = Counter((topic.name, each.partition_index) for topic in message.topics for each in topic.partitions)
@@ -50,37 +48,37 @@ def list_offsets(door: "Door", message: ListOffsetsRequest, version: int) -> Lis
             if named[asked.name, partition.partition_index] > 1:
                 answer = Answer(partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST)
             else:
-                answer = _offset(door, asked.name, partition, version)
+                answer = _offset(context, asked.name, partition, version)
             if version < EPOCH_VERSION_MIN:
                 answer.leader_epoch = -1
             topic.partitions.append(answer)
     return response
 
 
-def _offset(door: "Door", name: str, asked: Asked, version: int) -> Answer:
+def _offset(context: ClientContext, name: str, asked: Asked, version: int) -> Answer:
     answer = Answer(partition_index=asked.partition_index)
-    answer.error_code = door.partition_error(name, METADATA_TOPIC_ID, asked.partition_index, by_id=False)
+    answer.error_code = context.partition_error(name, METADATA_TOPIC_ID, asked.partition_index, by_id=False)
     if not answer.error_code:
-        answer.error_code = door.reader_error(asked.current_leader_epoch)
+        answer.error_code = context.reader_error(asked.current_leader_epoch)
     if answer.error_code:
         return answer
-    high_watermark, epoch = door.replica.high_watermark, door.replica.raft.epoch
+    high_watermark, epoch = context.replica.high_watermark, context.replica.raft.epoch
     timestamp = asked.timestamp
     if timestamp < 0 and version < VERSION_MIN.get(timestamp, version + 1):
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif timestamp == LATEST:
         answer.offset, answer.leader_epoch = high_watermark, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-        answer.offset, answer.leader_epoch = door.log.start_offset, epoch
+        answer.offset, answer.leader_epoch = context.log.start_offset, epoch
     elif timestamp == MAX_TIMESTAMP:
-        _found(door, answer, door.replica.reader.offset_of_max_timestamp(high_watermark))
+        _found(context, answer, context.replica.reader.offset_of_max_timestamp(high_watermark))
     elif timestamp >= 0:
-        _found(door, answer, door.replica.reader.offset_for_timestamp(timestamp))
+        _found(context, answer, context.replica.reader.offset_for_timestamp(timestamp))
     return answer
 
 
-def _found(door: "Door", answer: Answer, found: TimestampOffset | None) -> None:
+def _found(context: ClientContext, answer: Answer, found: TimestampOffset | None) -> None:
     """No offset at all if nothing that is committed fits."""
-    if found is not None and found.offset < door.replica.high_watermark:
+    if found is not None and found.offset < context.replica.high_watermark:
         answer.timestamp, answer.offset = found.timestamp_ms, found.offset
-        answer.leader_epoch = door.log.epoch_for(found.offset)
+        answer.leader_epoch = context.log.epoch_for(found.offset)

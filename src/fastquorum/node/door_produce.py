@@ -8,7 +8,7 @@ Source: the Kafka protocol guide; KIP-98.
 
 import heapq
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.config import MS
 from fastquorum.errors import (
@@ -24,6 +24,7 @@ from fastquorum.errors import (
 )
 from fastquorum.kernels import Attribute, BatchFault, BatchInfo, Compression
 from fastquorum.kernels.producers import NO_SEQUENCE, Stamp
+from fastquorum.node.door_context import ClientContext
 from fastquorum.node.fences import MARKER_BATCH_BYTES_MAX, is_marker
 from fastquorum.node.inbound import Request
 from fastquorum.node.producer_states import NAMED
@@ -32,9 +33,6 @@ from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from fastquorum.wire.records.metadata import decode_metadata_record
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 Topic = ProduceResponse.TopicProduceResponse
 Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
@@ -109,10 +107,10 @@ def _code_of(error: CorruptionError) -> ErrorCode:
 class Produce:
     """One Produce request; the ticket of its appends. Several partitions are answered together."""
 
-    __slots__ = ("_door", "_request", "_response", "_unanswered", "_wants_answer")
+    __slots__ = ("_context", "_request", "_response", "_unanswered", "_wants_answer")
 
-    def __init__(self, door: "Door", request: Request, message: ProduceRequest) -> None:
-        self._door = door
+    def __init__(self, context: ClientContext, request: Request, message: ProduceRequest) -> None:
+        self._context = context
         self._request = request
         self._wants_answer = message.acks != 0
         self._response = ProduceResponse()
@@ -120,7 +118,7 @@ class Produce:
 
     @property
     def is_open(self) -> bool:
-        return self._door.is_waiting(self._request)
+        return self._context.is_waiting(self._request)
 
     def begin(self, message: ProduceRequest, now_us: Micros) -> None:
         """A partition that is named twice is refused, with nothing appended: thousands of good batches would keep
@@ -136,7 +134,7 @@ class Produce:
                 answer = Partition(index=data.index, base_offset=-1)
                 topic.partition_responses.append(answer)
                 self._unanswered += 1
-                error = self._door.partition_error(asked.name, asked.topic_id, data.index, by_id)
+                error = self._context.partition_error(asked.name, asked.topic_id, data.index, by_id)
                 if message.acks not in _ACKS:
                     error = ErrorCode.INVALID_REQUIRED_ACKS
                 elif named[asked.name, asked.topic_id, data.index] > 1:
@@ -150,7 +148,7 @@ class Produce:
     def _append(self, answer: Partition, records: bytes | None, now_us: Micros) -> None:
         try:
             batch, count, stamp = self._checked(records)
-            self._door.replica.shell.append_encoded(batch, count, PartitionTicket(self, answer), now_us, stamp)
+            self._context.replica.shell.append_encoded(batch, count, PartitionTicket(self, answer), now_us, stamp)
         except _Refused as refused:
             self._refuse(answer, refused.code, refused.detail)
         except FastQuorumError as error:
@@ -158,38 +156,40 @@ class Produce:
 
     def _checked(self, records: bytes | None) -> tuple[bytearray, int, Stamp | None]:
         """The batch, if it is one good batch that this log takes, and its producer's stamp. Raises _Refused."""
-        door = self._door
+        context = self._context
         if not records:
             raise _Refused(
                 ErrorCode.INVALID_RECORD, "a Produce request carries one record batch, this one carries none"
             )
-        if len(records) > door.config.batch_bytes_max:
-            raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"{len(records)} bytes, at most {door.config.batch_bytes_max}")
+        if len(records) > context.config.batch_bytes_max:
+            raise _Refused(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{len(records)} bytes, at most {context.config.batch_bytes_max}"
+            )
         _check_readable(records, self._request.header.request_api_version)
         batch = bytearray(records)
         try:
             # A producer knows neither its offset nor the epoch, and may say so with -1: no flaw of the batch.
-            door.kernels.stamp_batch(batch, 0, 0)
-            most_bytes = max(door.config.batch_bytes_max, CONTENT_BYTES_MAX)
-            info = door.kernels.check_records(batch, decompressed_bytes_max=most_bytes)
+            context.kernels.stamp_batch(batch, 0, 0)
+            most_bytes = max(context.config.batch_bytes_max, CONTENT_BYTES_MAX)
+            info = context.kernels.check_records(batch, decompressed_bytes_max=most_bytes)
         except CorruptionError as error:
             raise _Refused(_code_of(error), str(error)) from error
         if (info.is_control or info.is_transactional) and not self._is_fence(batch, info):
             raise _Refused(ErrorCode.INVALID_RECORD, "control and transactional batches are not taken")
         if info.last_offset - info.base_offset + 1 != info.records_count:
             raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
-        if door.kind is LogKind.METADATA:
+        if context.kind is LogKind.METADATA:
             self._check_metadata(batch, info)
         return batch, info.records_count, _stamp_of(info)
 
     def _is_fence(self, batch: bytearray, info: BatchInfo) -> bool:
-        if self._door.kind is LogKind.METADATA or info.attributes != Attribute.CONTROL | Attribute.TRANSACTIONAL:
+        if self._context.kind is LogKind.METADATA or info.attributes != Attribute.CONTROL | Attribute.TRANSACTIONAL:
             return False
         if len(batch) > MARKER_BATCH_BYTES_MAX:
             return False
         if not info.producer_id & NAMED or info.base_sequence != NO_SEQUENCE or info.records_count != 1:
             return False
-        return is_marker(self._door.kernels.decode_records(batch, verify_crc=False)[0])
+        return is_marker(self._context.kernels.decode_records(batch, verify_crc=False)[0])
 
     def _check_metadata(self, batch: bytearray, info: BatchInfo) -> None:
         """A metadata log holds metadata records and nothing else: Kafka's readers stop at anything else. Raises
@@ -199,7 +199,7 @@ class Produce:
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"{info.records_count} records, at most {METADATA_RECORDS_MAX} in one batch",
             )
-        kernels = self._door.kernels
+        kernels = self._context.kernels
         columns = kernels.decode_batch(batch, verify_crc=False)
         have_headers = columns.header_starts[1:] > columns.header_starts[:-1]
         odd = (columns.key_lengths >= 0) | (columns.value_lengths < 0) | have_headers
@@ -217,7 +217,7 @@ class Produce:
 
     def committed(self, answer: Partition, base_offset: Offset) -> None:
         answer.base_offset = base_offset
-        answer.log_start_offset = self._door.log.start_offset
+        answer.log_start_offset = self._context.log.start_offset
         self._one_answered()
 
     def failed(self, answer: Partition, error: FastQuorumError) -> None:
@@ -241,7 +241,7 @@ class Produce:
                 self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def _name_leader(self, answer: Partition) -> None:
-        leader = self._door.leader()
+        leader = self._context.leader()
         answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
         if leader.endpoint is not None and not self._response.node_endpoints:
             self._response.node_endpoints.append(
@@ -268,7 +268,7 @@ class Produce:
 
     def _answer(self) -> None:
         if self.is_open:
-            self._door.answer(self._request, self._response if self._wants_answer else None)
+            self._context.answer(self._request, self._response if self._wants_answer else None)
 
 
 class PartitionTicket:
@@ -290,8 +290,8 @@ class PartitionTicket:
 class Produces:
     """All Produce requests under way, by their deadlines."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
         self._deadlines: list[tuple[Micros, int, Produce]] = []
         self._sweep_at = SWEEP_MIN
 
@@ -302,7 +302,7 @@ class Produces:
         return self._deadlines[0][0] if self._deadlines else -1
 
     def on_request(self, request: Request, message: ProduceRequest, now_us: Micros) -> None:
-        produce = Produce(self._door, request, message)
+        produce = Produce(self._context, request, message)
         produce.begin(message, now_us)
         if produce.is_open:
             wait_us = max(message.timeout_ms, 0) * MS

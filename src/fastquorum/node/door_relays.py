@@ -5,15 +5,12 @@ Kafka's brokers pass on by Envelope. Must not know what is asked.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fastquorum.node.inbound import Request
 from fastquorum.node.links import Purpose
+from fastquorum.node.view import Leader, ReplicaView
 from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId
 from fastquorum.wire import Message
-
-if TYPE_CHECKING:
-    from fastquorum.node.door import Door
 
 
 class Relays:
@@ -21,16 +18,23 @@ class Relays:
     cannot go round in circles: whoever passes a request on does so to the leader of its newest epoch, who knows of no
     older one."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    _replica: ReplicaView
+
+    def __init__(self, leader: Callable[[], Leader], answer: Callable[[Request, Message | None], None]) -> None:
+        """Who leads, and what answers a client's request."""
+        self._leader = leader
+        self._answer = answer
         self._asked: dict[int, Callable[[Message | None], None]] = {}
+
+    def bind(self, replica: ReplicaView) -> None:
+        """On whose connections others are asked; once, by assembly."""
+        self._replica = replica
 
     @property
     def has_leader(self) -> bool:
         """Somebody else leads, and can be reached."""
-        door = self._door
-        leader = door.leader()
-        return leader.id not in (NO_NODE, door.replica.raft.key.id) and leader.endpoint is not None
+        leader = self._leader()
+        return leader.id not in (NO_NODE, self._replica.raft.key.id) and leader.endpoint is not None
 
     def ask(
         self,
@@ -42,20 +46,19 @@ class Relays:
     ) -> None:
         """Have the leader answer `message`, and pass its answer on to whoever sent `request`, made to fit that one's
         version; `refusal` is what that one is told if the leader says nothing."""
-        door = self._door
 
         def heard(answer: Message | None) -> None:
-            door.answer(request, refusal if answer is None else fit(answer))
+            self._answer(request, refusal if answer is None else fit(answer))
 
         self.send(message, heard, now_us)
 
     def send(self, message: Message, heard: Callable[[Message | None], None], now_us: Micros) -> None:
         """Have the leader answer; `heard` is told what, or None if it says nothing."""
-        leader = self._door.leader()
+        leader = self._leader()
         if leader.endpoint is None or not self.has_leader:
             heard(None)
             return
-        number = self._door.replica.relay(leader.id, leader.endpoint, message, now_us)
+        number = self._replica.relay(leader.id, leader.endpoint, message, now_us)
         self._asked[number] = heard
 
     # --- what the controller tells brokers ----------------------------------------------------------------------------
@@ -69,7 +72,7 @@ class Relays:
         now_us: Micros,
     ) -> int:
         """Ask a broker, on a connection of its own; `heard` is told later. The number, for `forget`."""
-        number = self._door.replica.relay(broker_id, endpoint, message, now_us, Purpose.CONTROL)
+        number = self._replica.relay(broker_id, endpoint, message, now_us, Purpose.CONTROL)
         self._asked[number] = heard
         return number
 
@@ -79,7 +82,7 @@ class Relays:
 
     def hang_up(self) -> None:
         """Brokers are told nothing more."""
-        self._door.replica.connections.hang_up_all(Purpose.CONTROL)
+        self._replica.connections.hang_up_all(Purpose.CONTROL)
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
         """What the leader said; None if nothing."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.peers import Answer, NoAnswer
+from fastquorum.node.peer_events import Answer, NoAnswer
 from fastquorum.raft import events as ev
 from fastquorum.wire import ApiKey, Message
 from fastquorum.wire.messages.fetch import FetchResponse

@@ -30,7 +30,7 @@ from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp, max_tim
 from fastquorum.node.appends import RETRY_AFTER_S, UNDECIDED, Appends, Queued
 from fastquorum.node.barriers import Barriers
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
-from fastquorum.node.peers import FetchLink
+from fastquorum.node.peer_events import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms, with_answered

@@ -24,7 +24,7 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
 )
 from fastquorum.node.lane_callers import LaneCallers
-from fastquorum.node.peers import FetchLink
+from fastquorum.node.peer_events import FetchLink
 from fastquorum.node.shell import Terms, same_terms, with_answered
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 

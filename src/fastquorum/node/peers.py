@@ -8,13 +8,13 @@ the gate it is given, which holds them back after a failed sync (lane rule 5). S
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.links import Link, LinkState, Purpose, RequestInFlight
+from fastquorum.node.peer_events import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent
 from fastquorum.node.ports import Transport, Unreachable
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ApiKey, ErrorCode, Frames, Message, request_header
@@ -31,44 +31,6 @@ RECONNECT_BACKOFF_US_MAX = 500 * MS
 SOFTWARE_NAME = "fastquorum"
 _ENDED = "the connection ended"
 _NOT_KAFKA = "what it answers is not Kafka's protocol"
-
-
-class Answer(NamedTuple):
-    """A peer's answer to a request."""
-
-    source: NodeId
-    correlation_id: int
-    api_key: int
-    message: Message
-
-
-class NoAnswer(NamedTuple):
-    """A request that will not be answered."""
-
-    destination: NodeId
-    correlation_id: int
-    unsupported: bool
-    """The peer knows no version of it that has all the fields that must not be lost; nothing was sent."""
-    api_key: int = -1
-    """What was asked; -1 where that is not told."""
-
-
-class FetchLink(NamedTuple):
-    """The lane's link came up (with the Fetch version both speak) or went down (connection NO_CONNECTION)."""
-
-    node_id: NodeId
-    connection: Connection
-    api_version: int
-
-
-class FetchFrame(NamedTuple):
-    """A frame on the lane's link, untouched."""
-
-    connection: Connection
-    frame: bytes
-
-
-PeerEvent = Answer | NoAnswer | FetchLink | FetchFrame
 
 
 class Peers:

@@ -87,7 +87,8 @@ class Replica:
             inbound=inbound,
             inbox=self._inbox,
             fetched=self._fetched,
-            door=door,
+            order=door.context.order,
+            clients=door,
             transport=transport,
             clock_ms=clock_ms,
         )

@@ -14,7 +14,7 @@ from fastquorum.kernels import Buffer, SteadyBeats
 from fastquorum.kernels.lane import Connection, FetchAdmission, FollowerTerms, HandUp, LaneState, LeaderTerms, Unparked
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
-from fastquorum.node.peers import FetchLink
+from fastquorum.node.peer_events import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.tallies import Progress, Refusals
 from fastquorum.storage.log.log import Log

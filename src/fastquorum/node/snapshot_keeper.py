@@ -8,7 +8,7 @@ Source: KIP-630; Kafka `SnapshotGenerator`, `SnapshotEmitter`, `KafkaMetadataLog
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, ImageFailed, StorageFailed, WireError
@@ -16,12 +16,10 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.ports import SnapshotReport, SnapshotWriter, WallClock
 from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
+from fastquorum.node.view import ReplicaView
 from fastquorum.storage.images import snapshot_batches
 from fastquorum.storage.log.checkpoint import CheckpointState, CheckpointTimes
 from fastquorum.types import Micros, Offset, OffsetAndEpoch
-
-if TYPE_CHECKING:
-    from fastquorum.node.replica import Replica
 
 CLEAN_US: Final = 60 * SECOND
 """How often is looked whether there is too much. Kafka's number."""
@@ -80,7 +78,7 @@ class SnapshotKeeper:
         self.taken: Final = Taken()
         self._clean_at_us: Micros = -1
 
-    def bind(self, replica: "Replica") -> None:
+    def bind(self, replica: ReplicaView) -> None:
         """Whose quorum it is; once, by assembly."""
         self._replica = replica
 

@@ -15,7 +15,7 @@ from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
-from fastquorum.node.peers import FetchLink
+from fastquorum.node.peer_events import FetchLink
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.log.log import Log

@@ -31,7 +31,8 @@ from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
-from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
+from fastquorum.node.peer_events import Answer, NoAnswer, PeerEvent
+from fastquorum.node.peers import Peers
 from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 from fastquorum.version import __version__

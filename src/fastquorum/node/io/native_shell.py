@@ -34,7 +34,7 @@ from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native_producers import NativeProducers
-from fastquorum.node.peers import FetchLink
+from fastquorum.node.peer_events import FetchLink
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.produce_answers import produce_answers
 from fastquorum.node.shell import Terms, same_terms, with_answered

@@ -1,0 +1,70 @@
+"""What the controller and the handlers of client APIs see of a replica."""
+
+from typing import NamedTuple, Protocol
+
+from fastquorum.node.connections import Connections
+from fastquorum.node.links import Purpose
+from fastquorum.node.log_reader import LogReader
+from fastquorum.node.shell import Shell
+from fastquorum.raft.events import Token
+from fastquorum.raft.raft import Raft
+from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
+from fastquorum.wire import Message
+
+
+class ReplicaView(Protocol):
+    """One replica, for code on its thread."""
+
+    raft: Raft
+    """To look at: only the replica lets it decide."""
+    shell: Shell
+    reader: LogReader
+    connections: Connections
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive end of the committed prefix; -1 unknown."""
+        ...
+
+    @property
+    def is_leader(self) -> bool:
+        """Appends are accepted here."""
+        ...
+
+    def relay(
+        self,
+        node_id: NodeId,
+        endpoint: Endpoint,
+        message: Message,
+        now_us: Micros,
+        purpose: Purpose = Purpose.REQUEST,
+    ) -> int:
+        """Ask another node. The number by which its answer is told."""
+        ...
+
+    def ask_raft(self, token: Token, message: Message, version: int, now_us: Micros) -> None:
+        """Have raft/ answer a request that came inside another one."""
+
+    def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
+        """Where the log ends behind what raises it; -1 if it cannot be raised now, or does not end at `end_offset`."""
+        ...
+
+    def notice(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
+        """Have whoever runs this node told, once a minute at most."""
+
+
+class Leader(NamedTuple):
+    """Who leads, for answers that send a client there."""
+
+    id: NodeId
+    epoch: Epoch
+    endpoint: Endpoint | None
+
+
+def leader_of(replica: ReplicaView) -> Leader:
+    """Who leads, as far as this replica knows; nobody where it is its own leader that accepts no appends."""
+    raft = replica.raft
+    leader_id = raft.leader_id
+    if leader_id == raft.key.id and not replica.is_leader:
+        leader_id = NO_NODE
+    return Leader(leader_id, raft.epoch, raft.endpoint_of(leader_id))
