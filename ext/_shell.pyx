@@ -1,4 +1,4 @@
-"""The native shell of the lane: its lock, its two threads, its sockets. `node/io/native_shell.py` drives it.
+"""The native shell of the lane: its lock, its two threads, its sockets. `node/io/native/shell.py` drives it.
 
 Every call that takes the lane lock lets go of the GIL first, but for one that never waits: an append that only gathers in
 memory, tried if the lock is free.

@@ -16,14 +16,14 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Kernels, load
-from fastquorum.node.folding import BatchFolder
+from fastquorum.node.metadata.folding import BatchFolder
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE_BYTES: Final = 4_096
 
 
 def fold(kernels: Kernels, batches: list[bytes]) -> tuple[float, Image]:
-    """Records a second, as a starting node reads its log, some batches a turn (`node.replay.Replay`); and the image."""
+    """Records a second, as a starting node reads its log, some batches a turn (`Replay`); and the image."""
     taken = Fold(counts=PartitionCounts(), make=kernels.untracked)
     folder = BatchFolder(kernels)
     began = perf_counter()

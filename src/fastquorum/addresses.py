@@ -1,7 +1,8 @@
 """Host names and addresses as people write them, and what makes one usable.
 
-Pure: nothing is looked up here (`node.io.resolving` does that). Every option, setting, properties file and command line
-that names a host is read by this module, so that a bad one is refused where it comes in, by the part that is wrong.
+Pure: nothing is looked up here (`io.sockets.resolving` does that). Every option, setting, properties file and command
+line that names a host is read by this module, so that a bad one is refused where it comes in, by the part that is
+wrong.
 Sources: RFC 1123 section 2.1 (labels), RFC 1035 section 2.3.4 (lengths), RFC 3986 section 3.2.2 (brackets), RFC 6874
 (scope ids).
 """

@@ -27,7 +27,7 @@ from fastquorum.errors import ClosedError, UsageError
 from fastquorum.kernels.lane import Connection
 from fastquorum.loopback import HOST, free_ports
 from fastquorum.loops import in_own_thread
-from fastquorum.node.io.outgoing import Outgoing, cut_off
+from fastquorum.node.io.sockets.outgoing import Outgoing, cut_off
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 30.0

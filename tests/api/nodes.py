@@ -9,7 +9,7 @@ from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.errors import NotLeader, NotReady
 from fastquorum.loopback import free_ports
-from fastquorum.node.io.native_flusher import NativeFlusher
+from fastquorum.node.io.native.flusher import NativeFlusher
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 WAIT_S = 20.0

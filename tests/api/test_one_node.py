@@ -20,7 +20,7 @@ from fastquorum.errors import (
     RecordTooLarge,
     UsageError,
 )
-from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.native.shell import NativeShell
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, values_of
 from tests.cli.conftest import Ran, fastquorum, wait_until
 

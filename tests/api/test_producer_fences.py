@@ -19,8 +19,8 @@ from fastquorum.errors import (
     SequenceReused,
 )
 from fastquorum.kernels.producers import Stamp
-from fastquorum.node.confirming import FINAL_REFUSALS
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.lane.confirming import FINAL_REFUSALS
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of

@@ -10,7 +10,7 @@ from fastquorum.broker import View
 from fastquorum.client.connection import Connection, Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
-from fastquorum.node.settings import from_arguments
+from fastquorum.node.settings.settings import from_arguments
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse

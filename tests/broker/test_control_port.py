@@ -18,10 +18,10 @@ from fastquorum.broker.io import running
 from fastquorum.broker.io.control_port import CONNECTIONS_MAX, NEVER, PAUSE_US, ControlPort
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import load
-from fastquorum.node.io import transport as sockets
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.listening import listen
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets import transport as sockets
+from fastquorum.node.io.sockets.listening import listen
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.broker.clusters import join, one_controller

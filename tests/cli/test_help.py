@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.cli.main import COMMANDS, GROUPS
-from fastquorum.node.settings import SETTINGS
+from fastquorum.node.settings.settings import SETTINGS
 from tests.cli.conftest import COMMAND, Ran, environment, in_process
 from tests.wire.golden import CLUSTER
 

@@ -8,7 +8,7 @@ from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.refusals import Refused
 from fastquorum.kernels.beats import HeardBeat
 from fastquorum.kernels.pure.beats import SteadyBeats
-from fastquorum.node.steady_beats import steady_beat
+from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.codec.codec import Codec
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse

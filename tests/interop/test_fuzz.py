@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.client.connection import Deadline
-from fastquorum.node.door import SERVED
+from fastquorum.node.clients.server import SERVED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, decode_request, encode

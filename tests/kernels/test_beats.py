@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.beats import HeardBeat, SteadyBeat
-from fastquorum.node.steady_beats import steady_beat
+from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.types import Uuid
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
 from fastquorum.wire.codec.codec import Codec

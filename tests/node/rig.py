@@ -17,7 +17,7 @@ from fastquorum.errors import FastQuorumError, StateStoreFailed, WireError
 from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
-from fastquorum.node.door import api_versions
+from fastquorum.node.clients.server import api_versions
 from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import LogKind

@@ -17,7 +17,7 @@ from fastquorum.addresses import (
 )
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import ConfigError, UsageError
-from fastquorum.node.settings import combine, from_arguments
+from fastquorum.node.settings.settings import combine, from_arguments
 from fastquorum.storage.format import FormatOptions, check_options
 from fastquorum.storage.identity import LogKind, format_voters, parse_voters
 from fastquorum.types import LISTENER_NAME, Endpoint, ReplicaKey, Uuid, Voter, VoterSet

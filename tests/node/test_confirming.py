@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader
-from fastquorum.node.confirming import Confirming
+from fastquorum.node.lane.confirming import Confirming
 from fastquorum.node.ports import BarrierTicket
 
 

@@ -8,7 +8,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.state.broker_info import BROKER_INFO_VERSION
 from fastquorum.controller.state.controller_state import ControllerSettings
-from fastquorum.node import control_channels
+from fastquorum.node.metadata import control_channels
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Endpoint, Uuid

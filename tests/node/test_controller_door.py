@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import pytest
 
 from fastquorum.controller.image import Image
-from fastquorum.node.controller_door import CONTROLLER_APIS, FORWARDABLE
+from fastquorum.node.metadata.requests import CONTROLLER_APIS, FORWARDABLE
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request
 from fastquorum.wire.frames import request_header

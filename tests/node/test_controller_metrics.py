@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastquorum.config import SECOND
-from fastquorum.node.controller_metrics import ControllerMetrics
+from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.topics import CreateTopicsResponse, DeleteTopicsRequest
 from tests.node.rig import Rig

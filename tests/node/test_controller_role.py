@@ -10,10 +10,10 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.partitions import elections
 from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.errors import ImageFailed
-from fastquorum.node import controller_role
-from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller
-from fastquorum.node.first_records import first_values
-from fastquorum.node.no_ops import NO_OP
+from fastquorum.node.metadata import controller as controller_role
+from fastquorum.node.metadata.metrics import ControllerMetrics, measure_controller
+from fastquorum.node.records.bootstrap_records import first_values
+from fastquorum.node.records.no_ops import NO_OP
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Uuid
 from fastquorum.wire import ApiKey, ErrorCode, Message

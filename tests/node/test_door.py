@@ -6,13 +6,13 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import Attribute, Compression, Header, Record, load
-from fastquorum.node.answer_order import UNANSWERED_MAX
-from fastquorum.node.door import api_versions
-from fastquorum.node.door_fetch import SLICE_BYTES, SLICE_FETCHES
-from fastquorum.node.door_produce import CONTENT_BYTES_MAX, METADATA_RECORDS_MAX, SWEEP_MIN
-from fastquorum.node.fences import FIRST_EPOCHS, fence_batch
-from fastquorum.node.parked_fetches import STALE_MIN
-from fastquorum.node.producer_states import NAMED
+from fastquorum.node.clients.fetch import SLICE_BYTES, SLICE_FETCHES
+from fastquorum.node.clients.parked_fetches import STALE_MIN
+from fastquorum.node.clients.produce import CONTENT_BYTES_MAX, METADATA_RECORDS_MAX, SWEEP_MIN
+from fastquorum.node.clients.server import api_versions
+from fastquorum.node.lane.fences import FIRST_EPOCHS, fence_batch
+from fastquorum.node.lane.producer_states import NAMED
+from fastquorum.node.network.answer_order import UNANSWERED_MAX
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid

@@ -7,7 +7,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.state.controller_state import ControllerSettings
-from fastquorum.node.door_configs import started
+from fastquorum.node.clients.configs import started
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.configs import (

@@ -8,7 +8,7 @@ from fastquorum.config import MS
 from fastquorum.errors import Overloaded
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.kernels.producers import Stamp
-from fastquorum.node.producer_states import COUNTER_BITS, NAMED
+from fastquorum.node.lane.producer_states import COUNTER_BITS, NAMED
 from fastquorum.raft import events as ev
 from fastquorum.types import TOPIC_NAME, ZERO_UUID
 from fastquorum.wire import ErrorCode, Message

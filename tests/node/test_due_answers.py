@@ -3,7 +3,7 @@ client wrote it finds at whichever broker it asks. Nobody else is waited for, an
 
 import pytest
 
-from fastquorum.node.due_answers import HELD_US_MAX
+from fastquorum.node.metadata.due_answers import HELD_US_MAX
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.brokers import (
     BrokerRegistrationResponse,

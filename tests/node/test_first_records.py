@@ -1,6 +1,6 @@
 """A metadata log begins with the feature levels it was formatted with; other logs, and logs with records, do not."""
 
-from fastquorum.node.first_records import first_values, is_without_records
+from fastquorum.node.records.bootstrap_records import first_values, is_without_records
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.records.cluster import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.records.metadata import decode_metadata_record, encode_metadata_record

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels import Kernels, Record, load
-from fastquorum.node.folding import BatchFolder
+from fastquorum.node.metadata.folding import BatchFolder
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord

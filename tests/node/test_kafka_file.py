@@ -8,7 +8,7 @@ import pytest
 from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.io.starting import controller_settings
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.types import Endpoint
 
 STOCK = """

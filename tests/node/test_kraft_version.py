@@ -7,7 +7,7 @@ import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import Overloaded
-from fastquorum.node import control
+from fastquorum.node.records import control_batches as control
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.types import VoterSet
 from fastquorum.wire import ErrorCode

@@ -1,8 +1,8 @@
 """An idle leader of a metadata log appends no-ops; nobody else does."""
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.node.first_records import first_values
-from fastquorum.node.no_ops import NO_OP
+from fastquorum.node.records.bootstrap_records import first_values
+from fastquorum.node.records.no_ops import NO_OP
 from fastquorum.storage.identity import LogKind
 from tests.lane.builders import value_batch
 from tests.node.rig import Rig

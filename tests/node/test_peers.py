@@ -7,10 +7,10 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import load
 from fastquorum.kernels.lane import NO_CONNECTION
-from fastquorum.node.door import api_versions
-from fastquorum.node.links import Purpose
-from fastquorum.node.peer_events import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent
-from fastquorum.node.peers import FETCH_VERSION_MIN, RECONNECT_BACKOFF_US, RECONNECT_BACKOFF_US_MAX, Peers
+from fastquorum.node.clients.server import api_versions
+from fastquorum.node.lane.peer_events import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent
+from fastquorum.node.network.links import Purpose
+from fastquorum.node.network.peers import FETCH_VERSION_MIN, RECONNECT_BACKOFF_US, RECONNECT_BACKOFF_US_MAX, Peers
 from fastquorum.types import Endpoint
 from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response, frames_of
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse

@@ -5,8 +5,8 @@ import pytest
 from fastquorum.errors import OutOfOrderSequence, Overloaded, ProducerFenced, SequenceReused, UnknownProducer
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.producers import NO_SEQUENCE, PRODUCERS_MAX, Stamp, stamp_of
-from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
-from fastquorum.node.producer_states import COUNTER_BITS, LONG_AGO_MS, NAMED, REMEMBERED_US, ProducerStates
+from fastquorum.node.lane.fences import FIRST_EPOCHS, NOTE_EPOCH
+from fastquorum.node.lane.producer_states import COUNTER_BITS, LONG_AGO_MS, NAMED, REMEMBERED_US, ProducerStates
 from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch

@@ -3,8 +3,8 @@
 import pytest
 
 from fastquorum.node.causes import WORDS, reason_of
+from fastquorum.node.network.reachability import STALE_US, TOLD_AFTER_US, Reachability, unreachable_text
 from fastquorum.node.ports import Unreachable
-from fastquorum.node.reachability import STALE_US, TOLD_AFTER_US, Reachability, unreachable_text
 from fastquorum.raft.events import FetchResponseReceived, ResponseReceived
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Micros, NodeId

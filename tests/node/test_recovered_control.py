@@ -5,7 +5,7 @@ import pytest
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Attribute, Kernels, Record, load
 from fastquorum.kernels.producers import Stamp
-from fastquorum.node.control import encode_batch, recovered
+from fastquorum.node.records.control_batches import encode_batch, recovered
 from fastquorum.types import OffsetAndEpoch
 from fastquorum.wire.records.control_values import KRaftVersionRecord
 from tests.storage.logs import Rig

@@ -8,9 +8,9 @@ import pytest
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.controller.image.features import SUPPORTED
 from fastquorum.controller.image.registrations import Controller, Feature, Listener
-from fastquorum.node.controller_door import CONTROLLER_APIS
-from fastquorum.node.door import SERVED, api_versions
-from fastquorum.node.registration import AGAIN_US, AGAIN_US_MAX, JITTER
+from fastquorum.node.clients.server import SERVED, api_versions
+from fastquorum.node.metadata.registration import AGAIN_US, AGAIN_US_MAX, JITTER
+from fastquorum.node.metadata.requests import CONTROLLER_APIS
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, encode_response

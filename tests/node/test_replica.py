@@ -5,7 +5,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import FatalError, FsyncFailed, NotLeader, StateStoreFailed
 from fastquorum.kernels.lane import LaneState
-from fastquorum.node.inbox import Waiting
+from fastquorum.node.network.inbox import Waiting
 from fastquorum.raft import events as ev
 from fastquorum.raft.effects import Effect
 from fastquorum.raft.transitions import RoleName

@@ -7,7 +7,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.settings import MEANINGS, SETTINGS, variable
+from fastquorum.node.settings.settings import MEANINGS, SETTINGS, variable
 from fastquorum.types import Endpoint, Uuid
 
 DIRECTORY_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.node import answer_order
-from fastquorum.node.answer_order import HELD_BYTES_MAX
-from fastquorum.node.inbox import Inbox, Waiting
+from fastquorum.node.network import answer_order
+from fastquorum.node.network.answer_order import HELD_BYTES_MAX
+from fastquorum.node.network.inbox import Inbox, Waiting
 from fastquorum.raft import events as ev
 from fastquorum.wire import Message
 from fastquorum.wire.messages.fetch import FetchResponse

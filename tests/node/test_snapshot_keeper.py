@@ -10,7 +10,7 @@ from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.controller.image.image import Image
 from fastquorum.errors import ImageFailed, StorageFailed
 from fastquorum.kernels import SegmentFile
-from fastquorum.node.snapshot_keeper import AGAIN_US, CLEAN_US
+from fastquorum.node.metadata.snapshots import AGAIN_US, CLEAN_US
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join, parse_checkpoint, parse_segment
 from fastquorum.storage.ports import FileMode
 from fastquorum.types import OffsetAndEpoch, Uuid

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS
-from fastquorum.node import controller_role
+from fastquorum.node.metadata import controller as controller_role
 from fastquorum.raft import events as ev
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire import ErrorCode

@@ -1,7 +1,7 @@
 """What a shell counts: records by how they came, refusals by why."""
 
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge
-from fastquorum.node.tallies import Moved, Progress, Refusals, Refused
+from fastquorum.node.lane.tallies import Moved, Progress, Refusals, Refused
 
 
 def test_records_count_by_the_role_in_which_the_end_moved() -> None:

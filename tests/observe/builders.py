@@ -9,10 +9,10 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from fastquorum.node.controller_metrics import ControllerMetrics
+from fastquorum.node.lane.tallies import Moved, Refused
+from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
 from fastquorum.node.ports import Unreachable
-from fastquorum.node.tallies import Moved, Refused
 from fastquorum.observe.families import View
 from fastquorum.observe.process import Process
 from fastquorum.observe.stages import counted

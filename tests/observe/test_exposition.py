@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastquorum.node.lane.tallies import Moved
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.node.tallies import Moved
 from fastquorum.observe.catalogue import METRICS
 from fastquorum.observe.exposition import page, parse
 from fastquorum.raft.tally import Election, Elections

@@ -12,8 +12,8 @@ import pytest
 
 from fastquorum import sync
 from fastquorum.errors import ConfigError, DirectoryError, FatalError
-from fastquorum.node.io.accepting import ACCEPTS_MAX
-from fastquorum.node.io.listening import listen
+from fastquorum.node.io.sockets.accepting import ACCEPTS_MAX
+from fastquorum.node.io.sockets.listening import listen
 from fastquorum.observe import serving
 from fastquorum.observe.serving import MetricsServer
 from fastquorum.types import Endpoint

@@ -17,7 +17,7 @@ from opentelemetry.sdk.resources import Resource
 
 from fastquorum import sync
 from fastquorum.errors import ConfigError
-from fastquorum.node.reading import url
+from fastquorum.node.settings.parsing import url
 from fastquorum.observe.families import View
 from fastquorum.observe.otel import Pusher, metrics_data
 from fastquorum.observe.recorder import Recorder

@@ -255,8 +255,11 @@ class Campaign:
         whole = self._read_committed(0)
         problems = self.history.judge(whole).problems
         codes = quorum.stop()
-        if set(codes.values()) != {0}:
-            self.report.needed_hands.append(f"exit codes of a graceful stop: {codes}")
+        for node_id, code in codes.items():
+            if code:
+                process = quorum.nodes[node_id]
+                said = f"{process.events[-3:]} {process.stderr}"
+                self.report.needed_hands.append(f"node {node_id} ended its graceful stop with {code}: {said}")
         disks = {node_id: quorum.records(node_id) for node_id in quorum.ids}
         problems += self.history.not_on_a_majority(disks)
         for node_id in quorum.ids:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.io.listening import stop_listening
+from fastquorum.node.io.sockets.listening import stop_listening
 from fastquorum.wire import ApiKey, decode_request, decode_response
 from fastquorum.wire.messages.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 from tests.process.history import Ballots

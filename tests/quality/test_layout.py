@@ -23,8 +23,6 @@ PREFIXED_MAX: Final = 3
 
 CROWDED: Final[dict[str, int]] = {
     "fastquorum/kernels/pure": 27,
-    "fastquorum/node": 57,
-    "fastquorum/node/io": 42,
     "fastquorum/sim": 27,
 }
 LONG: Final[dict[str, int]] = {
@@ -33,11 +31,11 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/kernels/__init__.py": 423,
     "src/fastquorum/kernels/pure/fetch_layout.py": 535,
-    "src/fastquorum/node/controller_role.py": 469,
-    "src/fastquorum/node/io/dialing.py": 428,
+    "src/fastquorum/node/metadata/controller.py": 469,
+    "src/fastquorum/node/io/sockets/dialing.py": 428,
     "src/fastquorum/node/io/running.py": 413,
-    "src/fastquorum/node/io/transport.py": 495,
-    "src/fastquorum/node/replica.py": 520,
+    "src/fastquorum/node/io/sockets/transport.py": 495,
+    "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/raft/roles/follower.py": 407,
     "src/fastquorum/sim/cluster/metadata.py": 420,
     "src/fastquorum/sim/process.py": 512,
@@ -52,8 +50,6 @@ LONG: Final[dict[str, int]] = {
 PREFIXED: Final[dict[str, set[str]]] = {
     "fastquorum/cli/demo": {"cluster"},
     "fastquorum/kernels/pure": {"lane"},
-    "fastquorum/node": {"controller", "door"},
-    "fastquorum/node/io": {"native"},
 }
 ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum": [{"api", "sync"}],

@@ -16,12 +16,12 @@ from fastquorum.controller.state.controller_state import ControllerState, Prepar
 from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.controller.state.partition_change import PartitionChange
 from fastquorum.errors import ImageFailed
-from fastquorum.node import controller_role
-from fastquorum.node.controller_role import ControllerRole
-from fastquorum.node.due_answers import DueAnswers
-from fastquorum.node.folding import Foreseen, Step
-from fastquorum.node.replay import Replay
-from fastquorum.node.snapshot_keeper import SnapshotKeeper
+from fastquorum.node.metadata import controller as controller_role
+from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.due_answers import DueAnswers
+from fastquorum.node.metadata.folding import Foreseen, Step
+from fastquorum.node.metadata.replay import Replay
+from fastquorum.node.metadata.snapshots import SnapshotKeeper
 from fastquorum.raft import voter_updates
 from fastquorum.raft.core import Core
 from fastquorum.raft.raft import Raft

@@ -6,8 +6,8 @@ from typing import Any
 from fastquorum.controller.image.registrations import Brokers
 from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.lease import LeasePromise
-from fastquorum.node.controller_role import ControllerRole
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.lane.python_shell import LaneShell
+from fastquorum.node.metadata.controller import ControllerRole
 from fastquorum.sim.threads import ReplicaThread
 from fastquorum.types import Micros
 from tests.sim.mutants import Mutant, Patcher

@@ -12,8 +12,8 @@ from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.node.lane_callers import LaneCallers
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.lane.callers import LaneCallers
+from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, moves
 from fastquorum.raft import effects as fx

@@ -4,10 +4,10 @@ import sys
 
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import ProducedBatch, Stamp
-from fastquorum.node.appends import Queued
-from fastquorum.node.confirming import FINAL_REFUSALS
-from fastquorum.node.lane_callers import LaneCallers
-from fastquorum.node.producer_states import ProducerStates
+from fastquorum.node.lane.appends import Queued
+from fastquorum.node.lane.callers import LaneCallers
+from fastquorum.node.lane.confirming import FINAL_REFUSALS
+from fastquorum.node.lane.producer_states import ProducerStates
 from fastquorum.types import Epoch, Micros
 from tests.raft.mutants import Patcher
 from tests.sim.mutants import Mutant

@@ -9,7 +9,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.node.control import encode_batch
+from fastquorum.node.records.control_batches import encode_batch
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage.format import FormatOptions, format_directory

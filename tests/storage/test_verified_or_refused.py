@@ -11,7 +11,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io.directory import OpenDirectory, needs_format
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.format import FormatOptions, check_without_log, format_directory
 from fastquorum.storage.identity import Identity, LogKind, parse_voters

@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, Kernels, Record
-from fastquorum.node.control import read_span, recovered
+from fastquorum.node.records.control_batches import read_span, recovered
 from fastquorum.storage.log.checkpoint import header_of, read_checkpoint
 from fastquorum.storage.log.voter_sets import voter_set
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet

@@ -1,6 +1,6 @@
 // Produce requests of the kind that producers send all day, served without Python: one batch, one topic, one partition.
 //
-// Everything else - other shapes, compressed batches, transactions, acks=0 - is the door's (node/door_produce.py), and so is
+// Everything else - other shapes, compressed batches, transactions, acks=0 - is the door's (node/clients/produce.py), and so is
 // every refusal: what this does not take has changed nothing. The answers are the door's own, but for a few numbers in them.
 // Source: the Kafka protocol guide (Produce 3-13); KIP-98; KIP-516 (topic ids).
 #pragma once

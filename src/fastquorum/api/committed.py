@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import ClosedError, NotReady, OffsetOutOfRange
 from fastquorum.kernels import BatchInfo, Columns, Header, Kernels
-from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.io.running import RunningNode
+from fastquorum.node.metadata.gc_pause import CollectorAtRest
 from fastquorum.offsets import check_offset
 from fastquorum.types import Epoch, Offset
 

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.types import Endpoint, VoterSet
 
 Path = str | os.PathLike[str]

@@ -22,10 +22,10 @@ from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLa
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
 from fastquorum.kernels.producers import Producer as ProducerState
-from fastquorum.node.fences import FENCE_NUMBERS, FIRST_EPOCHS, fence_batch
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.producer_states import NAMED
+from fastquorum.node.lane.fences import FENCE_NUMBERS, FIRST_EPOCHS, fence_batch
+from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NO_NODE, Offset
 

@@ -12,7 +12,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import GRACE_S, RunningNode
-from fastquorum.node.reachability import unreachable_text
+from fastquorum.node.network.reachability import unreachable_text
 from fastquorum.timeouts import wait_s
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset

@@ -4,7 +4,7 @@ from fastquorum.node.io import handles
 from fastquorum.node.io.logged import Logged
 from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.observe.starting import start_node
 from fastquorum.opening import check_interpreter
 

@@ -13,7 +13,7 @@ from fastquorum.broker.control_gate import Effect as Passed
 from fastquorum.broker.told import Telling, Told
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.inbound import Inbound, Request
+from fastquorum.node.network.inbound import Inbound, Request
 from fastquorum.types import NodeId
 from fastquorum.wire import API, ApiKey, Frames
 from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse

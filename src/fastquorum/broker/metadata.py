@@ -12,7 +12,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import PeerProtocolError, ProtocolFatal
 from fastquorum.kernels import Kernels
-from fastquorum.node.folding import BatchFolder
+from fastquorum.node.metadata.folding import BatchFolder
 from fastquorum.types import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 

@@ -9,8 +9,8 @@ from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.config import MS
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ConfigError
-from fastquorum.node.reading import COUNT_MAX
-from fastquorum.node.settings import from_arguments
+from fastquorum.node.settings.parsing import COUNT_MAX
+from fastquorum.node.settings.settings import from_arguments
 from fastquorum.types import NODE_ID_MAX, Endpoint, Uuid, is_text
 
 LISTENER: Final = "PLAINTEXT"

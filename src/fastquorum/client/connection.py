@@ -13,8 +13,8 @@ from typing import Final
 
 from fastquorum.errnos import reason
 from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
-from fastquorum.node.io.dialing import dial
-from fastquorum.node.io.resolving import try_elsewhere
+from fastquorum.node.io.sockets.dialing import dial
+from fastquorum.node.io.sockets.resolving import try_elsewhere
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 

@@ -22,7 +22,7 @@ from fastquorum.errors import (
     UnknownProducer,
 )
 from fastquorum.kernels import Kernels
-from fastquorum.node.fences import NOTE_EPOCH, fence_batch
+from fastquorum.node.lane.fences import NOTE_EPOCH, fence_batch
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset, OffsetAndEpoch
 

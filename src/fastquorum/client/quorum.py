@@ -25,7 +25,7 @@ from fastquorum.errors import (
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
 from fastquorum.node.io.handles import Guarded
-from fastquorum.node.io.resolving import try_elsewhere
+from fastquorum.node.io.sockets.resolving import try_elsewhere
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.error_codes import error_name

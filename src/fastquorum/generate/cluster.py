@@ -33,7 +33,7 @@ from fastquorum.generate.stories import STORIES
 from fastquorum.generate.writing import LogWriter
 from fastquorum.generate.wrong_records import PLANTS
 from fastquorum.kernels import Kernels
-from fastquorum.node.first_records import first_values
+from fastquorum.node.records.bootstrap_records import first_values
 from fastquorum.raft.election import ElectionState
 from fastquorum.sim.prng import Prng
 from fastquorum.storage.format import FormatOptions, format_directory, meta_properties

@@ -1,7 +1,7 @@
 """The controllers of a cluster without a quorum: whoever leads decides, and what it decides is in the log at once.
 
-The real controller, its records and answers (`controller/`), as `node.controller_role` runs it; what is missing is all
-that takes part in agreeing. Time moves only by the caller's hand.
+The real controller, its records and answers (`controller/`), as `node.metadata.controller` runs it; what is missing is
+all that takes part in agreeing. Time moves only by the caller's hand.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.generate.writing import LogWriter
 from fastquorum.kernels import Kernels
-from fastquorum.node.controller_looks import Look, looks
-from fastquorum.node.controller_role import PIECE_RECORDS
+from fastquorum.node.metadata.controller import PIECE_RECORDS
+from fastquorum.node.metadata.periodic import Look, looks
 from fastquorum.raft.messages import kraft_version_record, leader_change, voters_record
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, VoterSet

@@ -18,7 +18,7 @@ from fastquorum.generate.cluster import Cluster
 from fastquorum.generate.options import GenerateOptions, check
 from fastquorum.generate.plans import ClusterPlan, plan_clusters
 from fastquorum.kernels import Kernels
-from fastquorum.node.collector import CollectorAtRest
+from fastquorum.node.metadata.gc_pause import CollectorAtRest
 
 LIST: Final = "planted.json"
 FORMAT_VERSION: Final = 1

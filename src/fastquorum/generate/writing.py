@@ -10,7 +10,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.controller.image import Image
 from fastquorum.generate.drafts import DraftDisk, NoFlush
 from fastquorum.kernels import Kernels
-from fastquorum.node import control
+from fastquorum.node.records import control_batches as control
 from fastquorum.storage.log.checkpoint import CheckpointTimes, checkpoint_batches
 from fastquorum.storage.log.log import Log
 from fastquorum.storage.log.snapshots import write_snapshot

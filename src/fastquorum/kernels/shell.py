@@ -1,5 +1,5 @@
-"""What the native shell and its driver say to each other. There is no pure twin: `node.lane_shell` is the shell of the
-pure lane, and the simulator's.
+"""What the native shell and its driver say to each other. There is no pure twin: `node.lane.python_shell` is the shell
+of the pure lane, and the simulator's.
 """
 
 import importlib

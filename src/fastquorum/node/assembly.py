@@ -9,23 +9,23 @@ from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.lease import LeasePromise
-from fastquorum.node import control
-from fastquorum.node.answer_order import UNANSWERED_MAX
-from fastquorum.node.controller_role import ControllerRole
-from fastquorum.node.door import Door
-from fastquorum.node.door_context import ClientContext
-from fastquorum.node.first_records import first_values
-from fastquorum.node.inbound import Inbound
-from fastquorum.node.lane_shell import LaneShell
-from fastquorum.node.log_reader import LogReader
-from fastquorum.node.no_ops import NoOps
-from fastquorum.node.peers import Peers
+from fastquorum.node.clients.context import ClientContext
+from fastquorum.node.clients.server import Door
+from fastquorum.node.lane.port import Shell
+from fastquorum.node.lane.python_shell import LaneShell
+from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.registration import Registration, registration_request
+from fastquorum.node.metadata.replay import Replay
+from fastquorum.node.metadata.snapshots import SnapshotKeeper
+from fastquorum.node.network.answer_order import UNANSWERED_MAX
+from fastquorum.node.network.inbound import Inbound
+from fastquorum.node.network.peers import Peers
 from fastquorum.node.ports import LaneLock, Listener, SnapshotWriter, Transport, WallClock
-from fastquorum.node.registration import Registration, registration_request
-from fastquorum.node.replay import Replay
+from fastquorum.node.records import control_batches as control
+from fastquorum.node.records.bootstrap_records import first_values
+from fastquorum.node.records.log_reader import LogReader
+from fastquorum.node.records.no_ops import NoOps
 from fastquorum.node.replica import Replica
-from fastquorum.node.shell import Shell
-from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind

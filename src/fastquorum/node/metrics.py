@@ -7,9 +7,9 @@ much was appended, fetched and committed. Source of the raft group's meaning: Ka
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller
+from fastquorum.node.lane.tallies import Moved, Refused
+from fastquorum.node.metadata.metrics import ControllerMetrics, measure_controller
 from fastquorum.node.ports import Unreachable
-from fastquorum.node.tallies import Moved, Refused
 from fastquorum.raft.tally import Elections
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset
 

@@ -8,7 +8,7 @@ and `reader`. raft/ steps only while the lane is frozen or closed (lane rule 2):
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from fastquorum.config import MS
@@ -16,28 +16,28 @@ from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireE
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.causes import reason_of
-from fastquorum.node.collector import CollectorAtRest
-from fastquorum.node.connections import Connections
-from fastquorum.node.control_appends import ControlAppends
-from fastquorum.node.controller_role import ControllerRole
-from fastquorum.node.door import Door
-from fastquorum.node.fetched import Fetched
-from fastquorum.node.inbound import Inbound
-from fastquorum.node.inbox import Inbox, Relayed, Waiting
-from fastquorum.node.links import Purpose
-from fastquorum.node.log_reader import LogReader
-from fastquorum.node.no_ops import NoOps
+from fastquorum.node.clients.server import Door
+from fastquorum.node.lane.port import Shell
+from fastquorum.node.lane.sections import Critical, FailureStops
+from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.gc_pause import CollectorAtRest
+from fastquorum.node.network.connections import Connections
+from fastquorum.node.network.fetched import Fetched
+from fastquorum.node.network.inbound import Inbound
+from fastquorum.node.network.inbox import Inbox, Relayed, Waiting
+from fastquorum.node.network.links import Purpose
+from fastquorum.node.network.peers import Peers
+from fastquorum.node.network.reachability import Reachability
 from fastquorum.node.notices import Notices
-from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
-from fastquorum.node.reachability import Reachability
-from fastquorum.node.sections import Critical, FailureStops
-from fastquorum.node.shell import Shell
+from fastquorum.node.records.control_appends import ControlAppends
+from fastquorum.node.records.log_reader import LogReader
+from fastquorum.node.records.no_ops import NoOps
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
@@ -411,7 +411,8 @@ class Replica:
                 with self._lock:
                     self.shell.close(now_us)
             case fx.AppendControl(epoch, records):
-                self._append_control(epoch, records)
+                with self._lock:
+                    self._control_appends.append(records, epoch)
             case fx.AppendSpan(span):
                 kept = self._fetched.span(span.handle)
                 with self._lock:
@@ -475,10 +476,6 @@ class Replica:
         with self._lock:
             self.log.install_snapshot(snapshot)
         return ev.SnapshotInstalled(snapshot, True, state.voters, state.kraft_version)
-
-    def _append_control(self, epoch: Epoch, records: Sequence[Message]) -> None:
-        with self._lock:
-            self._control_appends.append(records, epoch)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

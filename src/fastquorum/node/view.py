@@ -2,10 +2,10 @@
 
 from typing import NamedTuple, Protocol
 
-from fastquorum.node.connections import Connections
-from fastquorum.node.links import Purpose
-from fastquorum.node.log_reader import LogReader
-from fastquorum.node.shell import Shell
+from fastquorum.node.lane.port import Shell
+from fastquorum.node.network.connections import Connections
+from fastquorum.node.network.links import Purpose
+from fastquorum.node.records.log_reader import LogReader
 from fastquorum.raft.events import Token
 from fastquorum.raft.raft import Raft
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.node.reachability import unreachable_text
+from fastquorum.node.network.reachability import unreachable_text
 from fastquorum.types import NO_NODE, Micros
 
 STARTING = "the node is starting: it reads its log"

@@ -8,7 +8,7 @@ leader or not. Sources: Kafka `QuorumControllerMetrics`, `ControllerMetadataMetr
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.node.controller_metrics import ControllerMetrics
+from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.observe.families import Metric, View, gauge
 
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"

@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import ConfigError
-from fastquorum.node import reading
 from fastquorum.node.io.repeating import Repeating
+from fastquorum.node.settings import parsing as reading
 from fastquorum.observe.catalogue import METRICS
 from fastquorum.observe.families import US_PER_S, Metric, Point, View
 from fastquorum.observe.recorder import Recorder

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from fastquorum.node.io.accepting import Acceptor
 from fastquorum.node.io.repeating import Repeating
+from fastquorum.node.io.sockets.accepting import Acceptor
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.exposition import CONTENT_TYPE, page
 from fastquorum.observe.families import View

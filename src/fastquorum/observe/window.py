@@ -7,8 +7,8 @@ import math
 from collections import deque
 from typing import Final, NamedTuple
 
+from fastquorum.node.lane.tallies import Moved
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.node.tallies import Moved
 from fastquorum.observe.stages import COMMIT, StageCounts, named
 from fastquorum.types import Micros
 

@@ -15,9 +15,9 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, 
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.lane.python_shell import LaneShell
+from fastquorum.node.metadata.replay import Replay
 from fastquorum.node.ports import SnapshotReport, Unreachable
-from fastquorum.node.replay import Replay
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState

@@ -22,8 +22,8 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels.producers import BATCHES_KEPT, sequence_after, stamp_of
-from fastquorum.node.fences import FENCE_NUMBERS, fence_batch
-from fastquorum.node.producer_states import NAMED
+from fastquorum.node.lane.fences import FENCE_NUMBERS, fence_batch
+from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.sim.invariants.clients import Ledger, Operation
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Process

@@ -3,8 +3,8 @@
 from typing import Final
 
 from fastquorum.errors import WireError
-from fastquorum.node.door import SERVED
-from fastquorum.node.inbound import ELEMENTS_MAX, Inbound, replica_id
+from fastquorum.node.clients.server import SERVED
+from fastquorum.node.network.inbound import ELEMENTS_MAX, Inbound, replica_id
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import Message
 from fastquorum.wire.frames import frames_of

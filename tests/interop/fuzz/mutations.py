@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from fastquorum.node.door import SERVED
+from fastquorum.node.clients.server import SERVED
 from fastquorum.wire import ApiKey, Message, Struct, decode_request, encode_request
 from fastquorum.wire.api import API
 from fastquorum.wire.messages.produce import ProduceRequest

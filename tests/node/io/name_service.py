@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.node.io import resolving
+from fastquorum.node.io.sockets import resolving
 from tests.api.nodes import WAIT_S
 
 

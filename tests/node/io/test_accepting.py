@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from fastquorum.node.io.accepting import Acceptor
-from fastquorum.node.io.listening import listen
 from fastquorum.node.io.log_writer import LOGGER
 from fastquorum.node.io.repeating import AGAIN_S, Repeating
+from fastquorum.node.io.sockets.accepting import Acceptor
+from fastquorum.node.io.sockets.listening import listen
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.cli.conftest import wait_until

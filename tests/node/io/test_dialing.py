@@ -14,10 +14,10 @@ import pytest
 from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import load
-from fastquorum.node.io import dialing
-from fastquorum.node.io.dialing import Dialed, Dialer, DialError, dial
-from fastquorum.node.io.resolving import try_elsewhere
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets import dialing
+from fastquorum.node.io.sockets.dialing import Dialed, Dialer, DialError, dial
+from fastquorum.node.io.sockets.resolving import try_elsewhere
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.node.io.name_service import Names, name_service

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.steady_beats import steady_beat
+from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
 from fastquorum.wire.codec.codec import Codec
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse

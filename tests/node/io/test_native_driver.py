@@ -13,9 +13,9 @@ from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooL
 from fastquorum.kernels.lane import FollowerTerms, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.native_flusher import NativeFlusher
-from fastquorum.node.io.native_shell import NativeShell
-from fastquorum.node.peer_events import FetchLink
+from fastquorum.node.io.native.flusher import NativeFlusher
+from fastquorum.node.io.native.shell import NativeShell
+from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.log.log import Log

@@ -13,8 +13,8 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels.lane import AppendVerdict, LaneIdentity, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.native_flusher import NativeFlusher
-from fastquorum.node.io.native_shell import Borrowing
+from fastquorum.node.io.native.flusher import NativeFlusher
+from fastquorum.node.io.native.shell import Borrowing
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.log.log import Log

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fastquorum import log, sync
 from fastquorum.kernels.shell import EVENT_SYNCED
-from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.native.shell import NativeShell
 from fastquorum.node.replica import Replica
 from fastquorum.types import Micros
 from tests.api.nodes import QUICK, WAIT_S

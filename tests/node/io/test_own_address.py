@@ -9,9 +9,9 @@ import pytest
 
 from fastquorum import sync
 from fastquorum.errors import ConfigError
-from fastquorum.node.io import own_address
-from fastquorum.node.io.listening import listen
-from fastquorum.node.io.own_address import where_it_is_reached, where_to_listen
+from fastquorum.node.io.sockets import own_address
+from fastquorum.node.io.sockets.listening import listen
+from fastquorum.node.io.sockets.own_address import where_it_is_reached, where_to_listen
 from fastquorum.storage.identity import _stored_voters, parse_voters
 from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S

@@ -15,7 +15,7 @@ import pytest
 
 from fastquorum import log, sync
 from fastquorum.errors import ClosedError, NotLeader, NotReady
-from fastquorum.node.producer_states import NAMED
+from fastquorum.node.lane.producer_states import NAMED
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
 from tests.cli.conftest import wait_until
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fastquorum.addresses import AddressError
-from fastquorum.node.io import resolving
-from fastquorum.node.io.resolving import Found, Resolver, last_known, literal, look_up
+from fastquorum.node.io.sockets import resolving
+from fastquorum.node.io.sockets.resolving import Found, Resolver, last_known, literal, look_up
 from tests.api.nodes import WAIT_S
 from tests.node.io.name_service import Names, name_service
 

@@ -12,7 +12,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import load
 from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES
 from fastquorum.node.io.socket_reactor import SocketReactor
-from fastquorum.node.io.transport import WAITING_MAX, SocketTransport
+from fastquorum.node.io.sockets.transport import WAITING_MAX, SocketTransport
 
 CREATE_TOPICS = b"\0\x13" + bytes(8)
 STRANGERS = 100

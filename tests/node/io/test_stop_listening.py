@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from fastquorum.cli.wire.proxy import Proxy, Route
-from fastquorum.node.io.listening import listen, stop_listening
+from fastquorum.node.io.sockets.listening import listen, stop_listening
 from fastquorum.observe.serving import MetricsServer
 from fastquorum.types import Endpoint
 

@@ -16,11 +16,11 @@ from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError
 from fastquorum.kernels import pure
-from fastquorum.node.io import transport as transports
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.dialing import Dialed
-from fastquorum.node.io.listening import bound_endpoint, listen
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets import transport as transports
+from fastquorum.node.io.sockets.dialing import Dialed
+from fastquorum.node.io.sockets.listening import bound_endpoint, listen
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S, Trio, stalled, trio, values_of
 

@@ -8,10 +8,10 @@ from typing import Final
 from fastquorum.broker.settings import MemberSettings
 from fastquorum.config import MS
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
-from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.repeating import Repeating
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets.accepting import OUT_OF_DESCRIPTORS, shortage
+from fastquorum.node.io.sockets.listening import bound_endpoint, listen
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.types import Endpoint, Micros
 
 CONNECTIONS_MAX: Final = 16

@@ -27,12 +27,12 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
-from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.receiving import Receiver
-from fastquorum.node.io.transport import SocketTransport
-from fastquorum.node.peer_events import Answer, NoAnswer, PeerEvent
-from fastquorum.node.peers import Peers
+from fastquorum.node.io.sockets.channel import Channel
+from fastquorum.node.io.sockets.receiving import Receiver
+from fastquorum.node.io.sockets.transport import SocketTransport
+from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
+from fastquorum.node.network.peers import Peers
 from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 from fastquorum.version import __version__

@@ -10,8 +10,8 @@ from fastquorum.errors import UsageError
 from fastquorum.node.io.directory import new_directory_id, present_identity
 from fastquorum.node.io.formatting import format_locked
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.kafka_file import ignored_text
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.kafka_file import ignored_text
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options
 from fastquorum.storage.identity import Identity, LogKind, format_voters, parse_voters
 from fastquorum.types import LISTENER_NAME, ZERO_UUID, VoterSet

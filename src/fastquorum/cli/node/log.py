@@ -15,9 +15,9 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.observing import Leadership, leadership_text, reach_text
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.kafka_file import ignored_text
+from fastquorum.node.network.reachability import unreachable_text
 from fastquorum.node.ports import SnapshotReport, Unreachable
-from fastquorum.node.reachability import unreachable_text
+from fastquorum.node.settings.kafka_file import ignored_text
 from fastquorum.raft.raft import Description
 from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId, address_text
 

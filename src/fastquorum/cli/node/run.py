@@ -22,7 +22,7 @@ from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.ports import SnapshotReport, Unreachable
-from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
+from fastquorum.node.settings.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.observe.starting import start_node
 from fastquorum.types import Endpoint, NodeId, Offset
 

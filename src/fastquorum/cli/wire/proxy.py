@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, Protocol
 
 from fastquorum.addresses import numeric
 from fastquorum.errors import UsageError
-from fastquorum.node.io.dialing import Dialed, Dialer
-from fastquorum.node.io.listening import NAME_SERVER_S, stop_listening
-from fastquorum.node.io.resolving import look_up
+from fastquorum.node.io.sockets.dialing import Dialed, Dialer
+from fastquorum.node.io.sockets.listening import NAME_SERVER_S, stop_listening
+from fastquorum.node.io.sockets.resolving import look_up
 from fastquorum.types import Endpoint, Micros, address_text
 
 CONNECT_S: Final = 10.0

@@ -14,12 +14,12 @@ from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import DirectoryError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.node.first_records import is_without_records
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
-from fastquorum.node.io.native_flusher import NativeFlusher
+from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.records.bootstrap_records import is_without_records
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage import names
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted, read_identity

@@ -13,8 +13,8 @@ from fastquorum.errors import ConfigError, DirectoryError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import MADE, is_unformatted, new_directory_id
-from fastquorum.node.log_kinds import check_log_kind, log_kind_of
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings.log_kinds import check_log_kind, log_kind_of
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage.format import ORDER, USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.io.disk import RealDisk, refusals_named

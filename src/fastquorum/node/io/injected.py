@@ -14,8 +14,8 @@ from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Buffer, Flusher, SegmentFile
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.failpoints import InjectedFault, failpoint
-from fastquorum.node.io.native_transport import NativeTransport
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.native.transport import NativeTransport
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk, FileMode, StateStore

@@ -19,16 +19,16 @@ from fastquorum.node.io.directory import OpenDirectory
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedNativeTransport, InjectedTransport, inner_file
 from fastquorum.node.io.measured_shell import MeasuredLaneShell
-from fastquorum.node.io.native_flusher import NativeFlusher
+from fastquorum.node.io.native.flusher import NativeFlusher
+from fastquorum.node.io.native.shell import NativeShell
+from fastquorum.node.io.native.transport import NativeTransport
 from fastquorum.node.io.native_reactor import NativeReactor
-from fastquorum.node.io.native_shell import NativeShell
-from fastquorum.node.io.native_transport import NativeTransport
 from fastquorum.node.io.reactor import Reactor
 from fastquorum.node.io.socket_reactor import SocketReactor
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
+from fastquorum.node.lane.port import MeasuredShell
 from fastquorum.node.ports import LaneLock
-from fastquorum.node.shell import MeasuredShell
 from fastquorum.storage.log.log import Log
 from fastquorum.threads import too_few_threads
 

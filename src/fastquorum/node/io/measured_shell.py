@@ -10,11 +10,11 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels.lane import Connection, LaneState, LeaderTerms, Output, Send
 from fastquorum.kernels.producers import ProducedBatch
 from fastquorum.kernels.stages import Nanos, StageHistogram, TraceRead, load_stages
-from fastquorum.node.appends import Queued
 from fastquorum.node.io.clock import now_ns
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.lane.appends import Queued
+from fastquorum.node.lane.port import Terms, same_terms
+from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.ports import AppendTicket
-from fastquorum.node.shell import Terms, same_terms
 from fastquorum.types import Micros, Offset
 
 _NS_PER_US = 1_000

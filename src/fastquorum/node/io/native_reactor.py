@@ -9,9 +9,9 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
-from fastquorum.node.io.native_flusher import NativeFlusher
-from fastquorum.node.io.native_shell import NativeShell
-from fastquorum.node.io.native_transport import NativeTransport
+from fastquorum.node.io.native.flusher import NativeFlusher
+from fastquorum.node.io.native.shell import NativeShell
+from fastquorum.node.io.native.transport import NativeTransport
 from fastquorum.node.io.ranked_reactor import RankedReactor
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.replica import Replica

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from fastquorum.errors import FastQuorumError
+from fastquorum.node.network.reachability import name_of, unreachable_text
 from fastquorum.node.ports import LaneLock, SnapshotReport, Unreachable
-from fastquorum.node.reachability import name_of, unreachable_text
 from fastquorum.storage.log.log import Log
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 

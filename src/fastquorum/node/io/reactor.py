@@ -20,13 +20,13 @@ from fastquorum.closing import end_all
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, FatalError
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
-from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.dialing import Dialed
-from fastquorum.node.io.native_errors import lacks_memory
-from fastquorum.node.io.outgoing import LastErrors
+from fastquorum.node.io.native.errors import lacks_memory
 from fastquorum.node.io.repeating import Repeating
+from fastquorum.node.io.sockets.accepting import OUT_OF_DESCRIPTORS, shortage
+from fastquorum.node.io.sockets.channel import NEVER
+from fastquorum.node.io.sockets.dialing import Dialed
+from fastquorum.node.io.sockets.outgoing import LastErrors
 from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev

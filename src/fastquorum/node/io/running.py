@@ -27,7 +27,7 @@ from fastquorum.node.io.chance import Chance
 from fastquorum.node.io.clock import now_us, wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
-from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.native.shell import NativeShell
 from fastquorum.node.io.observing import Leadership, Observer, Telling
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure

@@ -9,13 +9,13 @@ from typing import Final
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival
-from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
 from fastquorum.node.io.ranked_reactor import RankedReactor
 from fastquorum.node.io.reactor import READ
-from fastquorum.node.io.receiving import Receiver
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.sockets.channel import Channel
+from fastquorum.node.io.sockets.receiving import Receiver
+from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.replica import Replica
 from fastquorum.types import Micros

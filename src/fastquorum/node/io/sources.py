@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from fastquorum.errors import ConfigError, UsageError
 from fastquorum.home import expanded
-from fastquorum.node.environment import from_environment
-from fastquorum.node.kafka_file import Ignored, ignored_text, translated
-from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_file
+from fastquorum.node.settings.environment import from_environment
+from fastquorum.node.settings.kafka_file import Ignored, ignored_text, translated
+from fastquorum.node.settings.settings import NodeSettings, Source, combine, from_arguments, from_file
 from fastquorum.small_files import read_small_file
 from fastquorum.storage.properties import parse_properties
 

@@ -12,13 +12,13 @@ from fastquorum.node.assembly import Member
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.formatting import check_format, format_for
-from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
-from fastquorum.node.io.own_address import LOOPBACK, where_it_is_reached, where_to_listen
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.log_kinds import TOLD_TO_CONTROLLER, check_log_kind
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.io.sockets.listening import bound_endpoint, listen
+from fastquorum.node.io.sockets.own_address import LOOPBACK, where_it_is_reached, where_to_listen
+from fastquorum.node.settings.log_kinds import TOLD_TO_CONTROLLER, check_log_kind
+from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage.identity import Identity
 from fastquorum.types import Endpoint, NodeId, Voter, VoterSet
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fastquorum.kernels import Flusher, SegmentFile
-from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.sockets.channel import NEVER
 from fastquorum.types import Micros
 
 

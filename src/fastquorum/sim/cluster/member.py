@@ -13,8 +13,8 @@ from fastquorum.broker.states import State
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.ids import random_id
 from fastquorum.kernels import Buffer, Kernels
-from fastquorum.node.peer_events import Answer, NoAnswer, PeerEvent
-from fastquorum.node.peers import Peers
+from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
+from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from fastquorum.kernels import Kernels
-from fastquorum.node.control import control_records
+from fastquorum.node.records.control_batches import control_records
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.storage.log.checkpoint import CheckpointState

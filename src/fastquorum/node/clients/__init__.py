@@ -1,0 +1,1 @@
+"""Kafka's client APIs on a node's listener."""

@@ -1,0 +1,1 @@
+"""What the native shell does, as the rest of a node sees it."""

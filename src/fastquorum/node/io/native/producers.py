@@ -1,0 +1,161 @@
+"""Batches of producers in the native shell: each into the log once, whoever has it appended, and however often.
+
+The native side looks first; what it does not see from there, `node.lane.producer_states` judges. `lock` is held from
+the look for a repeat to the note of what was appended.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from fastquorum.errors import FastQuorumError, Overloaded, UsageError
+from fastquorum.kernels import shell as native
+from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
+from fastquorum.node.io.clock import wall_clock_ms
+from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused
+from fastquorum.node.io.native.callers import NativeCallers, Passing, fail_ticket
+from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED
+from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
+from fastquorum.node.lane.producer_states import ProducerStates
+from fastquorum.node.ports import AppendTicket, BarrierTicket
+from fastquorum.types import Micros
+
+
+class NativeProducers(NativeCallers):
+    """The producers' part of `native_shell.NativeShell`."""
+
+    def __init__(self, **given: Any) -> None:
+        """As NativeCallers."""
+        super().__init__(**given)
+        self._producer_states = ProducerStates(self.log, self._kernels, wall_clock_ms)
+        self._confirming = Confirming[Appends](
+            self.lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
+        )
+        self._refused = AppendQueue()
+        """Counts those that wait for it."""
+
+    def append_encoded(
+        self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
+    ) -> None:
+        """See `LaneShell.append_encoded`."""
+        timestamp_ms = max_timestamp_ms_of(batch)
+
+        def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held
+            return (self._append_stamped(batches[0], record_count, timestamp_ms, tickets[0], stamp, now_us, True),)
+
+        appends = Appends(submit, fail_ticket, [batch], [ticket], [(record_count, len(batch))])
+        self._raise_if_stopped()
+        with self.lock:  # from the look for doubles to the note of what was appended
+            try:
+                offset = self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, now_us, False)
+            except FINAL_REFUSALS:
+                self._refuse_unless_deposed(appends)
+                return
+        if offset < 0:
+            self._raise_refused(offset, appends)
+
+    def _append_stamped(
+        self,
+        batch: bytearray,
+        record_count: int,
+        timestamp_ms: int,
+        ticket: AppendTicket,
+        stamp: Stamp | None,
+        now_us: Micros,
+        has_waited: bool,
+    ) -> int:
+        """Lock held. The offset, or a verdict. Raises as `ProducerStates.judge`."""
+        admits_new = False
+        while True:
+            offset = self._shell.append_encoded(
+                batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited, admits_new
+            )
+            terms = self.terms
+            if offset not in (native.PRODUCERS_BEHIND, native.NOT_NEXT) or not isinstance(terms, LeaderTerms):
+                return offset
+            # The native side has looked, and appends meanwhile: it looks again.
+            assert stamp is not None
+            there = self._producer_states.judge(stamp, batch, terms.epoch, now_us)
+            if there is not None:
+                return self._shell.await_commit(there.base_offset, there.end_offset, self._mailbox, ticket)
+            admits_new = True
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """See `LaneShell.producer`."""
+        with self.lock:
+            self._raise_if_stopped()
+            if not self.is_leader:
+                raise self.not_leader()
+            if self._queue or self._refused:
+                raise Overloaded(UNDECIDED, RETRY_AFTER_S)
+            return self._producer_states.current().get(producer_id)
+
+    def new_producer_id(self) -> int:
+        """See `LaneShell.new_producer_id`."""
+        with self.lock:
+            terms = self.terms
+            return self._producer_states.new_id(terms.epoch) if isinstance(terms, LeaderTerms) else -1
+
+    def waiting(self) -> tuple[int, int]:
+        """Also those that are to be refused. Lock held."""
+        records, size_bytes = super().waiting()
+        return records + self._refused.records, size_bytes + self._refused.bytes
+
+    def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
+        """See `NativeCallers._tried_again`. What a deposed leader says of a producer's batch is not final here,
+        either."""
+        try:
+            return super()._tried_again(appends, frozen, refused)
+        except FINAL_REFUSALS:
+            self._refuse_unless_deposed(appends.only(frozen))
+            return []
+
+    def _submitted(self, appends: Appends) -> tuple[list[Refused], list[int]]:
+        """See `_judged`; of a producer's batch nothing was looked at before its turn came."""
+        try:
+            return super()._submitted(appends)
+        except FINAL_REFUSALS:
+            self._refused.append(appends)
+            self._confirming.add(appends)
+            return [], []
+        except (UsageError, Overloaded) as refused:
+            return [(at, refused) for at in range(len(appends.values))], []
+
+    # --- appends that their producer's state forbids, lock held -------------------------------------------------------
+
+    def _refuse_unless_deposed(self, appends: Appends) -> None:
+        """One append. Raises Overloaded."""
+        overloaded = self._has_no_room(*self.waiting(), *appends.sizes[0])
+        if overloaded is not None:
+            raise overloaded
+        self._refused.append(appends)
+        self._confirming.add(appends)
+        self._shell.rouse()
+
+    def _begin_confirming(self, ticket: BarrierTicket) -> bool:
+        return self._shell.barrier_mail(self._mailbox, Passing(ticket)) >= 0
+
+    def _judge_again(self, appends: Appends) -> None:
+        """One append. This node led after it had come: what is refused now, is refused for good."""
+        refused: list[Refused] = []
+        frozen = [0]
+        if not self._queue:
+            try:
+                refused, frozen = self._judged(appends.submit(appends.values, appends.waiting), appends)
+            except (UsageError, Overloaded) as error:
+                refused, frozen = [(0, error)], []
+        self._refused.keep_of_first([])
+        if frozen:
+            self._queue.append(appends)
+            self._shell.hold_appends()
+        for _, final in refused:
+            self._count_refused(final)
+            self._fates.append((appends.fail, appends.waiting[0], final))
+
+    def _fail_refused(self, appends: list[Appends], error: FastQuorumError) -> None:
+        for each in appends:
+            self._refused.keep_of_first([])
+            self._fates.append((each.fail, each.waiting[0], copy.copy(error)))

@@ -1,0 +1,1 @@
+"""TCP: names looked up, connections made and taken in, bytes moved."""

@@ -1,0 +1,129 @@
+"""What both transports keep of the connections that they make: where to, and why one came to nothing."""
+
+import errno
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from fastquorum.addresses import AddressError, check_reachable, place
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.sockets.dialing import Dialed
+from fastquorum.node.io.sockets.resolving import Address, literal
+from fastquorum.types import Endpoint
+
+Place = tuple[str, int]
+"""Host and port in one spelling."""
+ERRORS_MAX: Final = 256
+"""Most endpoints of which the last error is kept."""
+
+
+def numeric_address(endpoint: Endpoint) -> Address | None:
+    """Return the address of a peer; None if it is a name. Raises AddressError if no peer can be there: another node's
+    log says where the voters are, so that anything may be in there."""
+    check_reachable(endpoint.host)
+    return literal(endpoint.host, endpoint.port)
+
+
+def begin_connect(address: Address) -> socket.socket:
+    """Return a socket whose connection to `address` is under way, or made. Raises OSError."""
+    sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        code = sock.connect_ex(address.address)
+        if code not in (0, errno.EINPROGRESS):
+            raise OSError(code, os.strerror(code))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def dial_timeout_s(config: QuorumConfig) -> float:
+    """How long a name may take to be connected to: less than a request may, so that the reason is there first."""
+    return config.request_timeout_us * 0.9 / 1e6
+
+
+def close_dialed(dialed: deque[tuple[Connection, Dialed]]) -> None:
+    """Close what was connected and is wanted by nobody any more."""
+    while dialed:
+        dialed.popleft()[1].close()
+
+
+class LastErrors:
+    """Why endpoints could not be reached when that was last tried."""
+
+    def __init__(self) -> None:
+        self._endpoints: dict[Connection, Endpoint] = {}
+        """Of connections that were begun here and are not closed."""
+        self._errors: dict[Endpoint, str] = {}
+        self._guard = threading.Lock()
+        """Of all: connections are begun in one thread and may end in another."""
+        self._has_ended = threading.Condition(self._guard)
+        self._cut_off: frozenset[Place] = frozenset()
+
+    def begin(self, connection: Connection, endpoint: Endpoint) -> None:
+        """A connection is to be made. AddressError if that place is cut off."""
+        with self._guard:
+            self._endpoints[connection] = endpoint
+            if place(endpoint) in self._cut_off:
+                raise AddressError("cut off by a test")
+
+    def cut_off(self, places: frozenset[Place]) -> list[Connection]:
+        """Have no connection begin to these places from now on, to all others again. Return those that there are."""
+        with self._guard:
+            self._cut_off = places
+            return [each for each, endpoint in self._endpoints.items() if place(endpoint) in places]
+
+    def failed(self, connection: Connection, reason: str) -> None:
+        """It came to nothing. Nothing is kept of one that was accepted."""
+        with self._guard:
+            endpoint = self._endpoints.get(connection)
+            if endpoint is None:
+                return
+            self._errors.pop(endpoint, None)
+            self._errors[endpoint] = reason
+            if len(self._errors) > ERRORS_MAX:
+                del self._errors[next(iter(self._errors))]
+
+    def connected(self, connection: Connection) -> None:
+        """It was made."""
+        with self._guard:
+            endpoint = self._endpoints.get(connection)
+            if endpoint is not None:
+                self._errors.pop(endpoint, None)
+
+    def forget(self, connection: Connection) -> None:
+        """It is closed."""
+        with self._guard:
+            self._endpoints.pop(connection, None)
+            self._has_ended.notify_all()
+
+    def are_forgotten(self, connections: Iterable[Connection], timeout_s: float) -> bool:
+        """Wait until all of these are closed; False if that takes too long."""
+        with self._guard:
+            return self._has_ended.wait_for(lambda: self._endpoints.keys().isdisjoint(connections), timeout_s)
+
+    def of(self, endpoint: Endpoint) -> str:
+        """The last error; empty if there is none."""
+        return self._errors.get(endpoint, "")
+
+
+class Outgoing(Protocol):
+    """What there is of a transport here."""
+
+    errors: LastErrors
+    lost: deque[Connection]
+
+    def wake(self) -> None: ...
+
+
+def cut_off(transport: Outgoing, endpoints: Iterable[Endpoint]) -> list[Connection]:
+    """Lose what is connected to these endpoints, and connect to none of them until it is called again. Return what is
+    to be closed, which the replica's thread does soon. For tests of a network that is parted; from any thread."""
+    connections = transport.errors.cut_off(frozenset(map(place, endpoints)))
+    transport.lost.extend(connections)
+    transport.wake()
+    return connections

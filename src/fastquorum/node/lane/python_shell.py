@@ -1,0 +1,211 @@
+"""The shell around a replica's lane: the lock, the callers' appends, and the lane's outputs carried out. Sans-IO.
+
+Two threads meet here. Callers may use `append`, `append_encoded`, `producer` and `begin_barrier` from any thread;
+everything else is the replica's thread's. Methods that say "lock held" are parts of one critical section (lane rule 3):
+
+    who        owns                                                    under
+    lane lock  lane, log, pending and queued appends, barriers, sends   `self.lock`
+    replica    raft, connections' meaning, the inbox, `unparked`        its thread
+
+Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules).
+"""
+
+from collections.abc import Callable, Sequence
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import SteadyBeats
+from fastquorum.kernels.lane import (
+    NO_CONNECTION,
+    Connection,
+    FetchAdmission,
+    FollowerTerms,
+    LaneMode,
+    LaneState,
+    LeaderTerms,
+)
+from fastquorum.node.lane.callers import LaneCallers
+from fastquorum.node.lane.peer_events import FetchLink
+from fastquorum.node.lane.port import Terms, same_terms, with_answered
+from fastquorum.types import Micros, NodeId, Offset, Uuid
+
+
+class LaneShell(LaneCallers):
+    """See the module for who may call what."""
+
+    @property
+    def is_standing(self) -> bool:
+        return self._lane.is_frozen
+
+    @property
+    def is_open(self) -> bool:
+        return self.terms is not None
+
+    @property
+    def deadline_us(self) -> Micros:
+        return self._lane.deadline_us
+
+    # --- the lane, on the replica's thread, lock held -----------------------------------------------------------------
+
+    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """Lock held, lane open. A frame, after whatever raft/ has decided. False: there is no room for it."""
+        self.resume(now_us)
+        if not self.make_room_for_frame(frame):
+            return False
+        self.perform(self._lane.on_frame(connection, frame, now_us))
+        return True
+
+    def make_room_for_frame(self, frame: bytes) -> bool:
+        """Lock held. A leader writes nothing of what comes: what gathered has its room. The records are counted by the
+        lane, which reads the frame."""
+        return self.is_leader or self._make_room(len(frame), 0)
+
+    def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
+        self.perform(self._lane.admit(admission, now_us))
+
+    def detach(self, connection: Connection, now_us: Micros) -> None:
+        self.perform(self._lane.detach(connection, now_us))
+
+    def set_fetch_link(self, link: FetchLink, now_us: Micros) -> None:
+        """The connection to the leader came up or went away."""
+        self._fetch_link = link if link.connection != NO_CONNECTION else None
+        self._attach(now_us)
+
+    def may_fetch_on(self, connection: Connection) -> bool:
+        """False once a lane was closed while the answer to a Fetch was still to come there: another one behind it would
+        seem to answer the answer to it, and confirm a read barrier that it was sent before (lane rule 7)."""
+        return self._fetch_link is not None and self._fetch_link.connection == connection
+
+    def fetch_answered(self, frame: bytes) -> None:
+        """Lock held. The answer to the lane's Fetch has come, but the lane did not take it: nothing more is to come on
+        its connection."""
+        self._fetch_answered = int.from_bytes(frame[:4], "big", signed=True)
+
+    def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
+        """The flusher's report; a failure raises FsyncFailed, with the latch set first (lane rule 5)."""
+        if errno_code:
+            self._lane.on_flush_failed()
+        done = self.log.flush_done(token, errno_code)
+        if done is not None:
+            self.perform(self._lane.on_flushed(done.generation, done.end, now_us))
+
+    def maintain(self, now_us: Micros) -> None:
+        """Lock held. Upkeep between commits: the log's, and what producers have in it."""
+        self.log.note_committed(self.high_watermark)
+        self.log.maintain(now_us)
+        self._producer_states.maintain(now_us)
+
+    def on_tick(self, now_us: Micros) -> None:
+        if 0 <= self._lane.deadline_us <= now_us:
+            self.perform(self._lane.on_tick(now_us))
+
+    def settle(self, terms: Terms | None, now_us: Micros) -> None:
+        """raft/'s effects are all done: the lane goes on, on these terms (lane rule 1)."""
+        if terms is not None and self.terms is not None and same_terms(terms, self.terms):
+            self.resume(now_us)
+            return
+        self.close(now_us)
+        if terms is None:
+            return
+        self.terms = terms
+        self.progress.opened(leads=isinstance(terms, LeaderTerms), end_offset=self.log.end_offset)
+        if isinstance(terms, LeaderTerms):
+            self.appended_us = now_us
+            self.perform(self._lane.open_leader(terms, now_us))
+        else:
+            self.perform(self._lane.open_follower(terms, now_us))
+            self._attach(now_us)
+
+    def close(self, now_us: Micros) -> None:
+        """After this nothing of the old terms is appended or sent; its appends' fate is open."""
+        if self.terms is None:
+            return
+        led = self.is_leader
+        self.terms = None
+        state, outputs = self._lane.close(now_us)
+        if with_answered(state, self._fetch_answered).fetch_in_flight >= 0:  # which raft/ reckons with
+            self._fetch_link = None
+        self.perform(outputs)
+        self.progress.closed(self.log.end_offset)
+        if led:
+            self._appends.fail_pending(self.not_leader(maybe_committed=True))
+
+    def stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
+        """Nothing is sent, written or acknowledged after this; everybody who waits is told so."""
+        self.stopped = True
+        self.error = error = self.error or error
+        if error is not None:
+            self._lane.on_flush_failed()
+        if self._lane.mode is not LaneMode.CLOSED:
+            self._lane.close(now_us)
+        self.terms = None
+        self._appends.fail_pending(error or self.not_leader(maybe_committed=True))
+        self._appends.fail_queued(error or self.not_leader())
+        self._barriers.fail_all()
+
+    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
+        """Nothing: it cannot."""
+
+    def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
+        self._beats, self._beats_confirmed_us_max = beats, confirmed_us_max
+
+    def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        with self.lock:
+            return self._is_confirmed(within_us, now_us)
+
+    def _is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        confirmed_us = self._lane.confirmed_us
+        return confirmed_us >= 0 and now_us - confirmed_us < within_us
+
+    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        terms = self.terms
+        if self._beats is None or not isinstance(terms, LeaderTerms) or self._lane.is_frozen or not self.may_send():
+            return False
+        if not self._is_confirmed(self._beats_confirmed_us_max, now_us):
+            return False
+        answer = self._beats.answer(frame, terms.epoch, now_us)
+        if answer is not None:
+            self.send(connection, answer)
+        return answer is not None
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        with self.lock:
+            self.are_observers_awaited = self._lane.await_observers(ids, offset)
+            return self.are_observers_awaited
+
+    def settled(self, connection: Connection, frames: int) -> None:
+        """Nothing: every client is answered by the door."""
+
+    def look(self, now_us: Micros) -> LaneState | None:
+        """A lane that waits for raft/ goes on waiting; another one is held for the moment that it takes."""
+        was_frozen, state = self._lane.is_frozen, self.freeze(now_us)
+        if not was_frozen:
+            self.resume(now_us)
+        return state
+
+    def waiting(self) -> tuple[int, int]:
+        return self._appends.records, self._appends.size_bytes
+
+    def _attach(self, now_us: Micros) -> None:
+        """Give the follower's lane its connection, if both are there."""
+        link = self._fetch_link
+        if link is not None and isinstance(self.terms, FollowerTerms) and link.node_id == self.terms.leader_id:
+            self.perform(self._lane.attach_leader(link.connection, link.api_version, now_us))
+
+    # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
+
+    def tell(self, on_committed: Callable[[Offset], None]) -> None:
+        """Tell tickets their fate, and `on_committed` the high watermark, until nobody waits for news. They may call
+        back."""
+        while True:
+            with self.lock:
+                fates, barriers = self._appends.take_fates(), self._barriers.take_ended()
+                high_watermark, told = self.high_watermark, self._told_high_watermark
+                self._told_high_watermark = high_watermark
+            if not fates and not barriers and high_watermark == told:
+                return
+            for fate in fates:
+                fate.tell()
+            for barrier in barriers:
+                barrier.tell(lambda: self.error or self.not_leader())
+            if high_watermark != told:
+                on_committed(high_watermark)

@@ -1,0 +1,1 @@
+"""A replica's connections: requests that come, requests that go, and who can be reached."""

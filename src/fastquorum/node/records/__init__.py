@@ -1,0 +1,1 @@
+"""What a replica itself writes into its log, and reads from it."""
