@@ -14,6 +14,7 @@ from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.python_shell import LaneShell
+from fastquorum.node.records.control_appends import ControlAppends
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, moves
 from fastquorum.raft import effects as fx
@@ -116,10 +117,10 @@ def _rule_1(patcher: Patcher) -> None:
 
 
 def _rule_1_leader_change(patcher: Patcher) -> None:
-    def append_later(replica: Replica, epoch: int, records: Any) -> None:
+    def append_later(appends: ControlAppends, records: Any, epoch: int) -> None:
         pass
 
-    patcher.setattr(Replica, "_append_control", append_later)
+    patcher.setattr(ControlAppends, "append", append_later)
 
 
 def _rule_4(patcher: Patcher) -> None:

@@ -12,7 +12,7 @@ from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
-SEEDS = 12
+SEEDS = 18
 
 
 def run_all(seeds: Iterable[int]) -> list[sim.Report]:

@@ -222,8 +222,8 @@ def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixtur
     told = capsys.readouterr().out
     assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in told
     assert told.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 note"
-    logs = unusual.anomalies(unusual.read(str(clusters / "faulty" / "n1")))
-    spark_anomalies.show(unusual.as_report(logs))
+    found = LocalEngine().anomalies(str(clusters / "faulty" / "n1"))
+    spark_anomalies.show(unusual.as_report(found))
     told = capsys.readouterr().out
     assert "election-storm: 21 elections of the quorum's leader within 0.5 min" in told
     assert told.splitlines()[-1] == "1 clusters: 1 election-storm"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from fastquorum.kernels import Compression
-from fastquorum.node.clients.server import SERVED, user_topic_id
+from fastquorum.node.clients.context import user_topic_id
+from fastquorum.node.clients.server import SERVED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Uuid
 from fastquorum.wire import API, ApiKey, Message, encode_request, request_header

@@ -20,6 +20,7 @@ from fastquorum.kernels import Attribute, Record, load
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.prng import Prng
+from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.invariants import (
     BASE_COLUMNS,
     RECORD_COLUMNS,
@@ -27,7 +28,6 @@ from fastquorum.spark.pipelines.invariants import (
     Finding,
     Kind,
     as_report,
-    audit,
     audit_log,
     base_facts_of,
     facts_of,
@@ -70,7 +70,7 @@ BROKER_EPOCHS = {1: 2, 2: 4, 3: 6}
 
 
 def found(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = audit(str(path)).to_pylist()
+    rows: list[dict[str, Any]] = LocalEngine().audit_invariants(str(path)).to_pylist()
     return rows
 
 
@@ -427,7 +427,7 @@ def test_a_log_that_ends_below_its_own_snapshot_has_lost_records(torn: int, tmp_
     (root / LOG_DIRECTORY / segment_name(10)).unlink()
     path = root / LOG_DIRECTORY / segment_name(0)
     path.write_bytes(path.read_bytes()[: -torn or None])
-    (row,) = as_report(audit(str(root)))["violations"]
+    (row,) = as_report(LocalEngine().audit_invariants(str(root)))["violations"]
     end = 8 if torn else 10
     assert (row["kind"], row["offset"], row["directories"]) == ("lost-records", end, [str(root)])
     assert row["says"] == f"the log ends at offset {end}, and its own snapshot is of all below 12"
@@ -455,7 +455,7 @@ def test_a_torn_end_breaks_nothing(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     row = only(root)
     assert (row["kind"], row["is_violation"]) == ("torn-end", False)
-    assert as_report(audit(str(root)))["violations"] == []
+    assert as_report(LocalEngine().audit_invariants(str(root)))["violations"] == []
 
 
 @pytest.mark.parametrize(
@@ -638,7 +638,7 @@ def test_what_to_do_about_a_record_that_cannot_be_read_is_said(
     said = capsys.readouterr().out
     assert "not-replayable: a node stops there, unless it starts from a later snapshot: where the type" in said
     assert "bring back what was in the log" not in said
-    report = as_report(audit(str(root)))
+    report = as_report(LocalEngine().audit_invariants(str(root)))
     assert "upgrade the nodes" in report["violations"][0]["remedy"]
     assert "mend what keeps the log from being read" in report["notes"][0]["remedy"]
 
@@ -657,14 +657,14 @@ def test_a_quorum_state_that_cannot_be_read(tmp_path: Path, name: str, data: byt
     row = only(root)
     assert (row["kind"], row["is_violation"], row["directories"]) == ("quorum-state", True, [str(root)])
     assert row["says"].startswith(f"{root / name}: corrupt: state_file: nobody can tell how this replica voted")
-    (violation,) = as_report(audit(str(root)))["violations"]
+    (violation,) = as_report(LocalEngine().audit_invariants(str(root)))["violations"]
     assert violation["remedy"].startswith("its node does not start so: restore the file")
 
 
 def test_a_copy_without_its_quorum_state_is_a_note(tmp_path: Path) -> None:
     root = Log().begun().write(tmp_path / "n1")
     (root / KAFKA_STATE).unlink()
-    (note,) = as_report(audit(str(root)))["notes"]
+    (note,) = as_report(LocalEngine().audit_invariants(str(root)))["notes"]
     assert (note["kind"], note["says"], note["is_violation"]) == ("unchecked", "there is no quorum state", False)
     assert note["remedy"].startswith("nothing is to be done about a copy that leaves it out; ")
 
