@@ -408,18 +408,24 @@ def test_while_its_thread_stands_still_nobody_is_fenced() -> None:
     assert beat(rig, epoch, want_fence=True).is_fenced
 
 
-def test_after_its_thread_stood_still_nobody_takes_the_id_of_a_broker_that_may_have_been_alive() -> None:
-    """What is read first is a registration that waited; the heartbeats wait behind it."""
+@pytest.mark.parametrize("left_us", [SESSION // 16, SESSION // 2])
+@pytest.mark.parametrize("still_us", [SESSION // 10, 4 * SESSION])
+def test_after_its_thread_stood_still_nobody_takes_the_id_of_a_broker_that_may_have_been_alive(
+    left_us: int, still_us: int
+) -> None:
+    """What is read first is a registration that waited; the heartbeat waits behind it."""
     rig = leader()
-    beat(rig, register(rig))
-    rig.now_us += 4 * SESSION
+    epoch = register(rig)
+    beat(rig, epoch)
+    rig.pass_time(SESSION - left_us)
+    rig.now_us += max(still_us, left_us + 1)
     connection = rig.accept()
     rig.ask(connection, registration(incarnation=2), 4)
     rig.sync()
     (answer,) = rig.answers(connection)
     assert isinstance(answer, BrokerRegistrationResponse)
     assert answer.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    rig.replica.on_tick(rig.now_us)
+    assert not beat(rig, epoch).is_fenced
     rig.pass_time(SESSION + SESSION // 8 + 1)
     rig.sync()
     register(rig, incarnation=2)

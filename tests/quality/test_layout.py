@@ -31,7 +31,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/kernels/__init__.py": 423,
     "src/fastquorum/kernels/pure/fetch_layout.py": 535,
-    "src/fastquorum/node/metadata/controller.py": 469,
+    "src/fastquorum/node/metadata/controller.py": 464,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
     "src/fastquorum/node/io/running.py": 413,
     "src/fastquorum/node/io/sockets/transport.py": 495,
@@ -128,7 +128,7 @@ def imported(room: Path, sibling: str) -> set[str]:
 
 @functools.cache
 def imports(file: Path) -> frozenset[str]:
-    """What a module imports, in full; a name from another module by both names."""
+    """What a module imports, in full; of a name from a module, that name behind the module's."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

@@ -137,7 +137,7 @@ assert not any(name.startswith("fastquorum") for name in sys.modules)
 print(json.dumps(knows(spark)))
 spark.stop()
 """
-    quiet = Path(str(fastquorum.spark.__file__)).with_name("log4j2.properties")
+    quiet = Path(str(fastquorum.spark.__file__)).parent / "sessions" / "log4j2.properties"
     program = program.replace("sys.argv[-1]", repr(str(quiet)))
     variables = {**look(no_java).variables, "SPARK_LOCAL_IP": "127.0.0.1"}
     assert run(program, tmp_path / "started", {**no_java, **variables}) is True

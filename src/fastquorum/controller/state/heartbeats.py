@@ -77,6 +77,9 @@ class Heartbeats:
         of a record before it, or of one that was amended since. `steady`: begun for this lead."""
         self._steady = steady
         self._timeout_us = session_timeout_us
+        self.look_at_us: Micros | None = None
+        """When the silent are looked for next; once that is overdue, heartbeats may wait that nobody read, and whoever
+        had a session has it until then. None: nobody looks."""
         self._brokers: dict[NodeId, _Heard] = {}
         for broker_id, broker in sorted(brokers.items()):
             heard = _Heard(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
@@ -170,7 +173,10 @@ class Heartbeats:
         """It was heard within the session timeout, or may have been, by whoever led before: that counts from this
         lead's begin. `is_clean`: whoever asks knows that the broker ended in good order; it is taken at its word where
         nothing is known."""
-        presumed_us = self._brokers[broker_id].presumed_us
+        heard = self._brokers[broker_id]
+        if heard.contact_us is not None and self.look_at_us is not None and self.look_at_us < now_us:
+            return True
+        presumed_us = heard.presumed_us
         if presumed_us is not None and not is_clean and not self._is_over(presumed_us, now_us):
             return True
         return self._is_heard(broker_id, now_us) or self._is_heard_yet(broker_id, now_us)

@@ -1,6 +1,6 @@
 """What callers ask of the pure lane's shell, from any thread: appends, barriers, ids. Sans-IO.
 
-Appends that find raft/ deciding are queued, and made in their turn. See `lane_shell` for who owns what. Methods that
+Appends that find raft/ deciding are queued, and made in their turn. See `python_shell` for who owns what. Methods that
 say "lock held" are parts of one critical section (lane rule 3).
 """
 
@@ -40,7 +40,7 @@ from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
 
 class LaneCallers(Tallied):
-    """The callers' half of `lane_shell.LaneShell`, and what both halves do with the lane."""
+    """The callers' half of `python_shell.LaneShell`, and what both halves do with the lane."""
 
     def __init__(
         self,

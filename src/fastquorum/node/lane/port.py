@@ -1,5 +1,5 @@
-"""What a replica asks of the shell around its lane. `lane_shell.LaneShell` is the pure lane's and the simulator's,
-`io.native_shell.NativeShell` the native one's.
+"""What a replica asks of the shell around its lane. `python_shell.LaneShell` is the pure lane's and the simulator's,
+`io.native.shell.NativeShell` the native one's.
 
 Callers may use `append`, `append_encoded`, `producer` and `begin_barrier` from any thread; everything else is the
 replica's thread's. "Lock held" means `lock`.

@@ -224,14 +224,17 @@ class ControllerRole:
             return
         state.index.advance()
         if self._look_at_us <= now_us:
-            self._forgive_standstill(state, now_us)
+            look_us = self._settings.session_timeout_us // SESSION_LOOKS
+            if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still
+                state.heartbeats.paused(now_us - self._look_at_us, now_us)
             while self._state is not None and (records := brokers.fence_expired(state, now_us)):
                 if not self._append(state, records, now_us, is_atomic=False):
                     break
             end_us = state.heartbeats.next_end_us()
-            self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
+            self._look_at_us = now_us + look_us
             if end_us is not None and now_us < end_us:  # else it could not be fenced now
                 self._look_at_us = min(end_us, self._look_at_us)
+            state.heartbeats.look_at_us = self._look_at_us
             self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
@@ -239,12 +242,6 @@ class ControllerRole:
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
-
-    def _forgive_standstill(self, state: ControllerState, now_us: Micros) -> None:
-        """This thread, or the whole machine, may have stood still: nobody could be heard, which is no silence."""
-        if now_us - self._look_at_us > self._settings.session_timeout_us // SESSION_LOOKS:
-            state.heartbeats.paused(now_us - self._look_at_us, now_us)
-            self._look_at_us = now_us
 
     def _register(self, request: ControllerRegistrationRequest, heard: Heard, now_us: Micros) -> None:
         """This node's own controller: the active one decides about itself."""
@@ -288,6 +285,7 @@ class ControllerRole:
             make=self._make,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
+        self._state.heartbeats.look_at_us = self._look_at_us
         self._looks = looks(self._settings, now_us)
         self._channels.begin(raft.key.id, self._epoch)
         if self.replay.is_in_transaction:
@@ -328,7 +326,6 @@ class ControllerRole:
         if state is None:
             asked.refuse(ErrorCode.NOT_CONTROLLER)
             return
-        self._forgive_standstill(state, now_us)
         heard(state, message, now_us)
         forwarded, next_offset = asked.is_forwarded, state.next_offset
         try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class NativeCallers(Tallied):
-    """The callers' half of `native_shell.NativeShell`."""
+    """The callers' half of `native.shell.NativeShell`."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from fastquorum.types import Micros
 
 
 class NativeProducers(NativeCallers):
-    """The producers' part of `native_shell.NativeShell`."""
+    """The producers' part of `native.shell.NativeShell`."""
 
     def __init__(self, **given: Any) -> None:
         """As NativeCallers."""
