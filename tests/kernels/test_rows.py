@@ -89,7 +89,7 @@ def batch_of(kernels: Kernels, values: list[bytes], **options: Any) -> bytes:
     return kernels.encode_values(values, **{"base_offset": 0, "leader_epoch": 1, "timestamp_ms": 5, **options})
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @example(drawn=(ClientQuotaRecord(entity=[], key="", value=math.inf, remove=False), 0))
 @given(drawn=ANY_MESSAGE)
 def test_the_text_of_a_record_is_what_people_are_shown(twins: Twins, drawn: Any) -> None:

@@ -206,8 +206,12 @@ class Campaign:
             return False
         code = process.ended()
         if code not in (wanted, 0, -signal.SIGTERM):  # SIGTERM kills a process that has not come to its handler yet
-            self.report.needed_hands.append(f"node {victim} ended with {code}: {process.events[-3:]} {process.stderr}")
+            self._note_bad_end(victim, f"ended with {code}")
         return code == wanted
+
+    def _note_bad_end(self, node_id: int, how: str) -> None:
+        process = self.quorum.nodes[node_id]
+        self.report.needed_hands.append(f"node {node_id} {how}: {process.events[-3:]} {process.stderr}")
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -257,9 +261,7 @@ class Campaign:
         codes = quorum.stop()
         for node_id, code in codes.items():
             if code:
-                process = quorum.nodes[node_id]
-                said = f"{process.events[-3:]} {process.stderr}"
-                self.report.needed_hands.append(f"node {node_id} ended its graceful stop with {code}: {said}")
+                self._note_bad_end(node_id, f"ended its graceful stop with {code}")
         disks = {node_id: quorum.records(node_id) for node_id in quorum.ids}
         problems += self.history.not_on_a_majority(disks)
         for node_id in quorum.ids:

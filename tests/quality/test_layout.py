@@ -31,7 +31,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/kernels/__init__.py": 423,
     "src/fastquorum/kernels/pure/fetch_layout.py": 535,
-    "src/fastquorum/node/metadata/controller.py": 464,
+    "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
     "src/fastquorum/node/io/running.py": 413,
     "src/fastquorum/node/io/sockets/transport.py": 495,

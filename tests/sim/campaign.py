@@ -86,14 +86,22 @@ def play(name: str) -> Caught | None:
     return None
 
 
-def sweep(seeds: range, jobs: int, limit_s: float, *, controller: bool) -> Iterator[sim.Report]:
+def sweep(
+    seeds: Iterable[int], jobs: int | None = None, limit_s: float = 0, *, controller: bool
+) -> Iterator[sim.Report]:
+    """By so many processes, each begun anew: by default by all processors, and to the end."""
     until = time.monotonic() + limit_s
-    with get_context().Pool(jobs) as pool:
-        for report in pool.imap_unordered(sim.run_cluster if controller else sim.run_seed, seeds, chunksize=4):
+    with get_context("spawn").Pool(jobs) as pool:
+        for report in pool.imap_unordered(sim.run_cluster if controller else sim.run_seed, seeds):
             yield report
             if limit_s and time.monotonic() > until:
                 pool.terminate()
                 return
+
+
+def failures_of(reports: Iterable[sim.Report]) -> str:
+    """Empty if there is none."""
+    return "\n".join(str(report) for report in reports if not report.ok)
 
 
 def main() -> int:

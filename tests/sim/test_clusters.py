@@ -1,33 +1,22 @@
 """Seeds of simulated clusters: brokers and an administrator on the real controllers, faults of both, and no promise
 broken; C1 to C10, C15, C16, S24, L8, L9."""
 
-import os
 from collections import Counter
-from collections.abc import Iterable
-from multiprocessing import get_context
 
 import pytest
 
 from fastquorum import sim
 from fastquorum.sim.cluster.herd import KINDS
+from tests.sim.campaign import failures_of, sweep
 
 SEEDS = 8
 SHORT = 18
 """A seed that is soon over: Python's kernels take their time."""
 
 
-def run_all(seeds: Iterable[int]) -> list[sim.Report]:
-    with get_context("spawn").Pool(os.cpu_count()) as pool:
-        return list(pool.imap_unordered(sim.run_cluster, seeds))
-
-
-def failures_of(reports: list[sim.Report]) -> str:
-    return "\n".join(str(report) for report in reports if not report.ok)
-
-
 @pytest.fixture(scope="module")
 def reports() -> list[sim.Report]:
-    return run_all(range(1, SEEDS + 1))
+    return list(sweep(range(1, SEEDS + 1), controller=True))
 
 
 @pytest.mark.timeout(900)  # the first is charged with all the seeds
@@ -38,7 +27,7 @@ def test_no_promise_is_broken(reports: list[sim.Report]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_regressions_stay_fixed(cluster_regressions: list[int]) -> None:
-    assert failures_of(run_all(cluster_regressions)) == ""
+    assert failures_of(sweep(cluster_regressions, controller=True)) == ""
 
 
 @pytest.mark.timeout(900)

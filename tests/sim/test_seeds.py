@@ -1,9 +1,6 @@
 """Seeds of the real code: every fault active somewhere, no promise broken, progress once the faults stop."""
 
-import os
 from collections import Counter
-from collections.abc import Iterable
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -11,23 +8,14 @@ import pytest
 from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
+from tests.sim.campaign import failures_of, sweep
 
 SEEDS = 18
 
 
-def run_all(seeds: Iterable[int]) -> list[sim.Report]:
-    """By all processors."""
-    with get_context("spawn").Pool(os.cpu_count()) as pool:
-        return list(pool.imap_unordered(sim.run_seed, seeds))
-
-
-def failures_of(reports: list[sim.Report]) -> str:
-    return "\n".join(str(report) for report in reports if not report.ok)
-
-
 @pytest.fixture(scope="module")
 def reports() -> list[sim.Report]:
-    return run_all(range(1, SEEDS + 1))
+    return list(sweep(range(1, SEEDS + 1), controller=False))
 
 
 @pytest.mark.timeout(900)  # the first is charged with all the seeds
@@ -38,7 +26,7 @@ def test_no_promise_is_broken(reports: list[sim.Report]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_regressions_stay_fixed(regressions: list[int]) -> None:
-    assert failures_of(run_all(regressions)) == ""
+    assert failures_of(sweep(regressions, controller=False)) == ""
 
 
 @pytest.mark.timeout(900)

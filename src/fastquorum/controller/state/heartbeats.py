@@ -20,6 +20,7 @@ from fastquorum.types import Micros, NodeId, Offset
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 NO_OFFSET: Final = -1
+_NEVER_US: Final[Micros] = 1 << 62
 
 
 class BrokerState(Enum):
@@ -77,9 +78,9 @@ class Heartbeats:
         of a record before it, or of one that was amended since. `steady`: begun for this lead."""
         self._steady = steady
         self._timeout_us = session_timeout_us
-        self.look_at_us: Micros | None = None
-        """When the silent are looked for next; once that is overdue, heartbeats may wait that nobody read, and whoever
-        had a session has it until then. None: nobody looks."""
+        self.look_at_us: Micros = _NEVER_US
+        """When the silent are looked for next, as whoever does that sets it; once it is overdue, heartbeats may wait
+        that nobody read, and whoever had a session has it until then."""
         self._brokers: dict[NodeId, _Heard] = {}
         for broker_id, broker in sorted(brokers.items()):
             heard = _Heard(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
@@ -174,7 +175,7 @@ class Heartbeats:
         lead's begin. `is_clean`: whoever asks knows that the broker ended in good order; it is taken at its word where
         nothing is known."""
         heard = self._brokers[broker_id]
-        if heard.contact_us is not None and self.look_at_us is not None and self.look_at_us < now_us:
+        if heard.contact_us is not None and self.look_at_us < now_us:
             return True
         presumed_us = heard.presumed_us
         if presumed_us is not None and not is_clean and not self._is_over(presumed_us, now_us):

@@ -62,7 +62,7 @@ class Door:
         self._asked_raft: dict[Token, Asked] = {}
         self._produces = Produces(context)
         self._fetches = Fetches(context)
-        self._relays = Relays(context.leader, context.answer)
+        self._relays = Relays(context.answer)
         self._ids = ProducerIds(context, self._relays)
         self._cluster = ClusterAnswers(context, self._relays)
         self._configs = ConfigAnswers(context, controller)

@@ -113,7 +113,6 @@ class ControllerRole:
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
         self._due = DueAnswers(shell)
-        self._look_at_us: Micros = -1
         self._fault: ImageFailed | None = None
         self._looks: list[Look] = []
         self.tally: Final = ControllerTally()
@@ -174,7 +173,7 @@ class ControllerRole:
         if self._state is not None:
             if not self._state.index.is_whole:
                 return 0
-            due += [self._look_at_us, *(look.at_us for look in self._looks)]
+            due += [self._state.heartbeats.look_at_us, *(look.at_us for look in self._looks)]
             due += [self._idleness.deadline_us, self._channels.deadline_us, self._due.deadline_us]
         return min(each for each in due if each >= 0)
 
@@ -223,18 +222,18 @@ class ControllerRole:
         if state is None:
             return
         state.index.advance()
-        if self._look_at_us <= now_us:
+        heartbeats = state.heartbeats
+        if heartbeats.look_at_us <= now_us:
             look_us = self._settings.session_timeout_us // SESSION_LOOKS
-            if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still
-                state.heartbeats.paused(now_us - self._look_at_us, now_us)
+            if now_us - heartbeats.look_at_us > look_us:  # this thread, or the whole machine, stood still
+                heartbeats.paused(now_us - heartbeats.look_at_us, now_us)
             while self._state is not None and (records := brokers.fence_expired(state, now_us)):
                 if not self._append(state, records, now_us, is_atomic=False):
                     break
-            end_us = state.heartbeats.next_end_us()
-            self._look_at_us = now_us + look_us
+            end_us = heartbeats.next_end_us()
+            heartbeats.look_at_us = now_us + look_us
             if end_us is not None and now_us < end_us:  # else it could not be fenced now
-                self._look_at_us = min(end_us, self._look_at_us)
-            state.heartbeats.look_at_us = self._look_at_us
+                heartbeats.look_at_us = min(end_us, heartbeats.look_at_us)
             self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
@@ -284,8 +283,7 @@ class ControllerRole:
             fault_of_raising=raft.fault_of_raising,
             make=self._make,
         )
-        self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
-        self._state.heartbeats.look_at_us = self._look_at_us
+        self._state.heartbeats.look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = looks(self._settings, now_us)
         self._channels.begin(raft.key.id, self._epoch)
         if self.replay.is_in_transaction:

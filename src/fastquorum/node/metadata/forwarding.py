@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from fastquorum.node.network.inbound import Request
 from fastquorum.node.network.links import Purpose
-from fastquorum.node.view import Leader, ReplicaView
+from fastquorum.node.view import ReplicaView, leader_of
 from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId
 from fastquorum.wire import Message
 
@@ -20,9 +20,8 @@ class Relays:
 
     _replica: ReplicaView
 
-    def __init__(self, leader: Callable[[], Leader], answer: Callable[[Request, Message | None], None]) -> None:
-        """Who leads, and what answers a client's request."""
-        self._leader = leader
+    def __init__(self, answer: Callable[[Request, Message | None], None]) -> None:
+        """`answer`: answers a client's request."""
         self._answer = answer
         self._asked: dict[int, Callable[[Message | None], None]] = {}
 
@@ -33,7 +32,7 @@ class Relays:
     @property
     def has_leader(self) -> bool:
         """Somebody else leads, and can be reached."""
-        leader = self._leader()
+        leader = leader_of(self._replica)
         return leader.id not in (NO_NODE, self._replica.raft.key.id) and leader.endpoint is not None
 
     def ask(
@@ -54,7 +53,7 @@ class Relays:
 
     def send(self, message: Message, heard: Callable[[Message | None], None], now_us: Micros) -> None:
         """Have the leader answer; `heard` is told what, or None if it says nothing."""
-        leader = self._leader()
+        leader = leader_of(self._replica)
         if leader.endpoint is None or not self.has_leader:
             heard(None)
             return
