@@ -12,7 +12,7 @@ from fastquorum.node.clients.produce import CONTENT_BYTES_MAX, METADATA_RECORDS_
 from fastquorum.node.clients.server import api_versions
 from fastquorum.node.lane.fences import FIRST_EPOCHS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
-from fastquorum.node.network.answer_order import UNANSWERED_MAX
+from fastquorum.node.network.requests import UNANSWERED_MAX
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
@@ -305,7 +305,7 @@ def test_a_waiting_fetch_whose_connection_is_gone_is_forgotten() -> None:
     rig.ask(consumer, fetch(1), 12)
     rig.replica.on_disconnected(consumer, rig.now_us)
     assert rig.replica._door.deadline_us == -1
-    assert not rig.replica._inbound._waiting
+    assert not rig.replica.connections.requests._waiting
 
 
 def count_reads(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -585,7 +585,7 @@ def test_a_voters_fetch_that_the_lane_answers_is_owed_nothing_by_anybody_else() 
     rig = Rig(1, 2, 3).lead()
     voter = rig.accept()
     rig.fetch(voter, 2, 1)
-    assert (len(rig.replica._door.context.order), rig.replica._door.context.order.kept_bytes) == (0, 0)
+    assert (len(rig.replica.connections.requests), rig.replica.connections.requests.kept_bytes) == (0, 0)
 
 
 def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
@@ -596,7 +596,7 @@ def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
     assert client in rig.transport.open
     rig.ask(client, fetch(1), 12)
     assert client not in rig.transport.open
-    assert len(rig.replica._door.context.order) == 0
+    assert len(rig.replica.connections.requests) == 0
 
 
 def test_an_api_that_is_not_served_closes_the_connection_without_an_answer() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.node.network import answer_order
-from fastquorum.node.network.answer_order import HELD_BYTES_MAX
+from fastquorum.node.network import requests
 from fastquorum.node.network.inbox import Inbox, Waiting
+from fastquorum.node.network.requests import HELD_BYTES_MAX
 from fastquorum.raft import events as ev
 from fastquorum.wire import Message
 from fastquorum.wire.messages.fetch import FetchResponse
@@ -74,7 +74,7 @@ def test_what_is_asked_behind_something_that_waits_holds_a_few_answers_only(firs
     waiting = produce(batch(rig), timeout_ms=60_000) if first == "produce" else fetch(2, wait_ms=60_000)
     numbers = [rig.ask(client, waiting, 9 if first == "produce" else 12)]
     numbers += [rig.ask(client, fetch(0, wait_ms=0), 12) for _ in range(40)]
-    order = rig.replica._door.context.order
+    order = rig.replica.connections.requests
     assert order.kept_bytes <= HELD_BYTES_MAX + RECORD_BYTES + 10_000
     assert rig.answers(client) == []
     rig.pass_time(61_000 * MS)
@@ -102,13 +102,13 @@ def test_what_was_set_aside_goes_behind_others_and_before_what_came_later_on_its
 
 def test_with_much_kept_for_all_nobody_has_a_second_request_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = filled()
-    monkeypatch.setattr(answer_order, "ALL_BYTES_MAX", 3 * RECORD_BYTES)
+    monkeypatch.setattr(requests, "ALL_BYTES_MAX", 3 * RECORD_BYTES)
     clients = [rig.accept() for _ in range(20)]
     for client in clients:
         rig.ask(client, fetch(2, wait_ms=60_000), 12)
         for _ in range(2):
             rig.ask(client, fetch(0, wait_ms=0), 12)
-    order = rig.replica._door.context.order
+    order = rig.replica.connections.requests
     assert order.kept_bytes <= 4 * RECORD_BYTES + 10_000
     late = rig.accept()
     rig.ask(late, fetch(0, wait_ms=0), 12)
@@ -133,10 +133,10 @@ def test_what_was_kept_for_a_connection_goes_with_it() -> None:
     replica.on_disconnected(client, rig.now_us)
     assert not replica.connections._set_aside
     assert not replica.connections._held_back
-    assert not replica._inbound._tokens
+    assert not replica.connections.requests._waiting
     assert not replica._door._fetches._held_back
     assert not replica._door._fetches.are_parked
-    assert (len(replica._door.context.order), replica._door.context.order.kept_bytes) == (0, 0)
+    assert (len(replica.connections.requests), replica.connections.requests.kept_bytes) == (0, 0)
 
 
 def test_a_voters_connection_is_favoured_and_an_observers_is_not() -> None:

@@ -13,9 +13,9 @@ from fastquorum.broker.control_gate import Effect as Passed
 from fastquorum.broker.told import Telling, Told
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.network.inbound import Inbound, Request
+from fastquorum.node.network.request_reader import RequestReader
 from fastquorum.types import NodeId
-from fastquorum.wire import API, ApiKey, Frames
+from fastquorum.wire import API, ApiKey, Frames, Message, RequestHeader
 from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
@@ -44,10 +44,10 @@ class ControlDoor:
 
     def __init__(self, broker_id: NodeId, frames: Frames) -> None:
         self._frames = frames
-        self._handshakes = Inbound(frames)
+        self._handshakes = RequestReader(frames)
         self._gate = ControlGate()
         self._telling = Telling(broker_id)
-        self._asked: dict[int, Request] = {}
+        self._asked: dict[int, tuple[Connection, RequestHeader]] = {}
         """What waits at the gate, by number."""
         self._number = 0
 
@@ -78,19 +78,18 @@ class ControlDoor:
             again = self._handshakes.handshake_again(frame)
             return [HangUp(connection) if again is None else Reply(connection, again)]
         self._number += 1
-        request = Request(self._number, connection, header, message, self._frames, len(frame))
         match message:
             case ApiVersionsRequest():
-                return [Reply(connection, request.answer(_versions()))]
+                return [self._reply(connection, header, _versions())]
             case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
-                self._asked[self._number] = request
+                self._asked[self._number] = connection, header
                 return [*self._carry_out(self._gate.offer(self._number, message))]
         return [HangUp(connection)]
 
     def forget(self, connection: Connection) -> list[Reply]:
         """The connection is gone: what came on it and waits still will be sent again."""
         replies: list[Reply] = []
-        for number in [number for number, asked in self._asked.items() if asked.connection == connection]:
+        for number in [number for number, (asked_on, _) in self._asked.items() if asked_on == connection]:
             if self._asked.pop(number, None) is not None:
                 replies += self._carry_out(self._gate.forget(number))
         return replies
@@ -101,8 +100,12 @@ class ControlDoor:
             answer = self._telling.act(effect.request) if isinstance(effect, Act) else effect.response
             asked = self._asked.pop(effect.number, None)
             if asked is not None:
-                replies.append(Reply(asked.connection, asked.answer(answer)))
+                replies.append(self._reply(*asked, answer))
         return replies
+
+    def _reply(self, connection: Connection, header: RequestHeader, message: Message) -> Reply:
+        key, version = header.request_api_key, header.request_api_version
+        return Reply(connection, self._frames.encode_response(header.correlation_id, key, version, message))
 
 
 def _versions() -> ApiVersionsResponse:

@@ -14,18 +14,20 @@ from fastquorum.node.clients.server import Door
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.metadata.registration import Registration, registration_request
 from fastquorum.node.metadata.replay import Replay
+from fastquorum.node.metadata.requests import controller_apis
 from fastquorum.node.metadata.snapshots import SnapshotKeeper
-from fastquorum.node.network.answer_order import UNANSWERED_MAX
-from fastquorum.node.network.inbound import Inbound
 from fastquorum.node.network.peers import Peers
+from fastquorum.node.network.request_reader import RequestReader
+from fastquorum.node.network.requests import UNANSWERED_MAX
 from fastquorum.node.ports import LaneLock, Listener, SnapshotWriter, Transport, WallClock
 from fastquorum.node.records import control_batches as control
 from fastquorum.node.records.bootstrap_records import first_values
-from fastquorum.node.records.log_reader import LogReader
 from fastquorum.node.records.no_ops import NoOps
-from fastquorum.node.replica import Replica
+from fastquorum.node.replica import Replica, Services
+from fastquorum.node.view import ReplicaView
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind
@@ -123,32 +125,16 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         bootstrap=member.bootstrap,
         listeners=member.listeners,
     )
-    controller = None
-    if member.controller is not None:
-        reader = LogReader(log, shell.lock, kernels)
-        replay = Replay(kernels, shell, reader)
-        keeper = SnapshotKeeper(
-            kernels, shell, replay, config, ports.snapshots, ports.clock_ms, ports.listener.on_snapshot
-        )
-        request = registration_request(member.key.id, random_id(ports.random), member.listeners)
-        registration = Registration(request, replay, ports.random, config.request_timeout_us)
-        controller = ControllerRole(
-            member.controller, shell, replay, keeper, registration, config, ports.random, kernels
-        )
-    context = ClientContext(
-        member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels, log=log
-    )
-    door = Door(context, controller)
-    writes_no_ops = member.log_kind is LogKind.METADATA and controller is None
+    writes_no_ops = member.log_kind is LogKind.METADATA and member.controller is None
     frames = frames_of(kernels)
-    replica = Replica(
+    return Replica(
         raft=raft,
         shell=shell,
         kernels=kernels,
         states=ports.states,
         peers=Peers(ports.transport, shell.send, frames, config, f"raft-client-{member.key.id}", __version__),
-        inbound=Inbound(frames, controller.apis if controller is not None else ()),
-        door=door,
+        reader=RequestReader(frames, () if member.controller is None else controller_apis(member.controller)),
+        serve=lambda replica: _services(replica, member, config, kernels, ports),
         transport=ports.transport,
         listener=ports.listener,
         clock_ms=ports.clock_ms,
@@ -156,9 +142,35 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
             member.first_records, 1 if member.controller is None else member.controller.min_insync_replicas
         ),
         no_ops=NoOps(shell, kernels, config.idle_us_max) if writes_no_ops else None,
-        controller=controller,
     )
-    door.bind(replica)
+
+
+def _services(replica: ReplicaView, member: Member, config: QuorumConfig, kernels: Kernels, ports: Ports) -> Services:
+    forwarding = Forwarding(replica)
+    controller = None
+    if member.controller is not None:
+        controller = _controller(replica, forwarding, member, member.controller, config, kernels, ports)
+    context = ClientContext(
+        replica, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels
+    )
     if member.log_kind is not LogKind.METADATA:  # whose records the door reads
-        shell.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
-    return replica
+        replica.shell.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
+    return Services(Door(context, forwarding, controller), controller)
+
+
+def _controller(
+    replica: ReplicaView,
+    forwarding: Forwarding,
+    member: Member,
+    settings: ControllerSettings,
+    config: QuorumConfig,
+    kernels: Kernels,
+    ports: Ports,
+) -> ControllerRole:
+    replay = Replay(kernels, replica.shell, replica.reader)
+    keeper = SnapshotKeeper(
+        kernels, replica, replay, config, ports.snapshots, ports.clock_ms, ports.listener.on_snapshot
+    )
+    request = registration_request(member.key.id, random_id(ports.random), member.listeners)
+    registration = Registration(request, replay, ports.random, config.request_timeout_us)
+    return ControllerRole(settings, replica, replay, keeper, registration, forwarding, config, ports.random, kernels)

@@ -8,8 +8,8 @@ and `reader`. raft/ steps only while the lane is frozen or closed (lane rule 2):
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireError
@@ -23,26 +23,34 @@ from fastquorum.node.metadata.controller import ControllerRole
 from fastquorum.node.metadata.gc_pause import CollectorAtRest
 from fastquorum.node.network.connections import Connections
 from fastquorum.node.network.fetched import Fetched
-from fastquorum.node.network.inbound import Inbound
-from fastquorum.node.network.inbox import Inbox, Relayed, Waiting
-from fastquorum.node.network.links import Purpose
+from fastquorum.node.network.inbox import Forwarded, Inbox, Waiting
 from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.reachability import Reachability
+from fastquorum.node.network.request_reader import RequestReader
 from fastquorum.node.notices import Notices
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.node.records.control_appends import ControlAppends
 from fastquorum.node.records.log_reader import LogReader
 from fastquorum.node.records.no_ops import NoOps
+from fastquorum.node.view import ReplicaView
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 ROOM_LOOK_US: Final = 250 * MS
 """A log that is full does its upkeep, in which it looks for room, at least as often."""
+
+
+class Services(NamedTuple):
+    """What serves others over one replica."""
+
+    door: Door
+    controller: ControllerRole | None
+    """Of a metadata log that a controller writes."""
 
 
 class Replica:
@@ -56,17 +64,16 @@ class Replica:
         kernels: Kernels,
         states: StateStore,
         peers: Peers,
-        inbound: Inbound,
-        door: Door,
+        reader: RequestReader,
+        serve: Callable[[ReplicaView], Services],
         transport: Transport,
         listener: Listener,
         clock_ms: WallClock,
         first_values: tuple[bytes, ...] = (),
         no_ops: NoOps | None = None,
-        controller: ControllerRole | None = None,
     ) -> None:
-        """`first_values`: a log without records begins with these, in one batch. `no_ops`: of a metadata log that no
-        controller writes; `controller`: of one that it does."""
+        """`serve` makes what serves others over this replica. `first_values`: a log without records begins with these,
+        in one batch. `no_ops`: of a metadata log that no controller writes."""
         self.raft = raft
         self.shell = shell
         self.log = shell.log
@@ -74,8 +81,7 @@ class Replica:
         self._lock = shell.lock
         self._critical = Critical(shell)
         self._states = states
-        self._inbound = inbound
-        self._door = door
+        self._request_reader = reader
         self._listener = listener
         self._notices = Notices(listener)
         self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
@@ -84,16 +90,15 @@ class Replica:
         self.connections = Connections(
             shell=shell,
             peers=peers,
-            inbound=inbound,
+            reader=reader,
             inbox=self._inbox,
             fetched=self._fetched,
-            order=door.context.order,
-            clients=door,
             transport=transport,
             clock_ms=clock_ms,
+            on_drained=lambda connection: self._door.on_drained(connection),
+            on_gone=lambda connection: self._door.forget(connection),
         )
         self._no_ops = no_ops
-        self._controller = controller
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         self.reachability = Reachability(self.connections, listener, raft.endpoint_of)
@@ -102,6 +107,7 @@ class Replica:
         self._room_at_us: Micros = -1
         """When to look whether it has room again."""
         shell.not_leader = self.not_leader
+        self._door, self._controller = door, controller = serve(self)
         shell.watches_commits = lambda: controller is not None or door.watches_commits or listener.watches_commits
 
     # --- where things stand -------------------------------------------------------------------------------------------
@@ -166,20 +172,6 @@ class Replica:
         """Have raft/ decide about it: also what the embedding program asks for (resign, shut down, a stalled disk)."""
         self._inbox.append(event)
         self.work(now_us)
-
-    def relay(
-        self,
-        node_id: NodeId,
-        endpoint: Endpoint,
-        message: Message,
-        now_us: Micros,
-        purpose: Purpose = Purpose.REQUEST,
-    ) -> int:
-        """Ask what is none of raft's, or pass a client's request on; `Door.on_relayed` is told the answer, by the
-        number returned. On the replica's thread."""
-        number = self._inbox.next_relay()
-        self.connections.request(node_id, endpoint, number, message, now_us, purpose)
-        return number
 
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
         self.connections.on_connected(connection, now_us)
@@ -289,8 +281,8 @@ class Replica:
                 self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.take()
-        if isinstance(item, Relayed):
-            self._door.on_relayed(item.number, item.answer)
+        if isinstance(item, Forwarded):
+            self._inbox.deliver(item)
             return
         if not isinstance(item, Waiting):
             self.reachability.on_event(item, now_us)
@@ -314,17 +306,14 @@ class Replica:
             if self.connections.is_outgoing(connection):
                 return False
             with CollectorAtRest():  # what many things are asked of is made, and gone again, all together
-                request = self._inbound.clients_request(connection, frame, self._door.passes_on)
+                request = self.connections.clients_request(connection, frame, self._door.passes_on)
                 if request is None:
                     return False
                 self._door.on_request(request, now_us)
         except WireError:
-            handshake = self._inbound.handshake_again(frame)
-            if handshake is None:
+            if not self.connections.reply_to_handshake(connection, frame):
                 self.connections.hang_up(connection, now_us)
                 return True
-            self.connections.send(connection, handshake)
-            self.connections.answered(connection)
         with self._lock:
             self.shell.resume(now_us)
         return True
@@ -356,9 +345,11 @@ class Replica:
         with self._lock:
             self.shell.resume(now_us)
 
-    def ask_raft(self, token: ev.Token, message: Message, version: int, now_us: Micros) -> None:
-        """A request came inside another one; the door hears the answer."""
-        self._decide(self.connections.unwrapped(token, message, version), now_us)
+    def ask_raft(
+        self, token: ev.Token, message: Message, version: int, on_response: Callable[[Message], None], now_us: Micros
+    ) -> None:
+        """Have raft/ answer a request that came inside the one with this token."""
+        self._decide(self.connections.unwrapped(token, message, version, on_response), now_us)
 
     def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
         """The controller's wish, on the replica's thread: where the log ends behind what raises it; -1 if it cannot be
@@ -393,7 +384,7 @@ class Replica:
         unparked, self.shell.unparked = self.shell.unparked, []
         for each in unparked:
             leader_id = self.raft.leader_id
-            frame = self._inbound.unparked_fetch(
+            frame = self._request_reader.unparked_fetch(
                 each, high_watermark, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id)
             )
             self.connections.send(each.connection, frame)
@@ -439,7 +430,7 @@ class Replica:
             case fx.SendResponse(token, message):
                 if isinstance(message, DescribeQuorumResponse):
                     self._explain(message)
-                self._door.respond(token, message)
+                self.connections.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
                 if self.connections.leave_to_lane(token):

@@ -1,10 +1,10 @@
 """What the controller and the handlers of client APIs see of a replica."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.network.connections import Connections
-from fastquorum.node.network.links import Purpose
 from fastquorum.node.records.log_reader import LogReader
 from fastquorum.raft.events import Token
 from fastquorum.raft.raft import Raft
@@ -31,19 +31,10 @@ class ReplicaView(Protocol):
         """Appends are accepted here."""
         ...
 
-    def relay(
-        self,
-        node_id: NodeId,
-        endpoint: Endpoint,
-        message: Message,
-        now_us: Micros,
-        purpose: Purpose = Purpose.REQUEST,
-    ) -> int:
-        """Ask another node. The number by which its answer is told."""
-        ...
-
-    def ask_raft(self, token: Token, message: Message, version: int, now_us: Micros) -> None:
-        """Have raft/ answer a request that came inside another one."""
+    def ask_raft(
+        self, token: Token, message: Message, version: int, on_response: Callable[[Message], None], now_us: Micros
+    ) -> None:
+        """Have raft/ answer a request that came inside the one with this token."""
 
     def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
         """Where the log ends behind what raises it; -1 if it cannot be raised now, or does not end at `end_offset`."""

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any, Final
 
 from fastquorum.node.lane.produce_answers import produce_answers
-from fastquorum.node.network.answer_order import UNANSWERED_MAX
+from fastquorum.node.network.requests import UNANSWERED_MAX
 from fastquorum.types import Uuid
 from fastquorum.wire import encode_request, encode_response, frames_of, request_header
 from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse

@@ -14,7 +14,7 @@ import pytest
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.kernels import load
-from fastquorum.node.network.inbound import ELEMENTS_MAX
+from fastquorum.node.network.request_reader import ELEMENTS_MAX
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 from fastquorum.wire.messages.fetch import FetchRequest
 from fastquorum.wire.messages.handshake import ApiVersionsRequest

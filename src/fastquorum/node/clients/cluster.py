@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.configs.describing import LEGAL_NAME
 from fastquorum.node.clients.context import ClientContext
-from fastquorum.node.metadata.forwarding import Relays
-from fastquorum.node.network.inbound import Request
+from fastquorum.node.metadata.forwarding import Forwarding
+from fastquorum.node.network.requests import Request
 from fastquorum.node.view import Leader
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
@@ -39,9 +39,9 @@ class Node(NamedTuple):
 class ClusterAnswers:
     """Answers of one door."""
 
-    def __init__(self, context: ClientContext, relays: Relays) -> None:
+    def __init__(self, context: ClientContext, forwarding: Forwarding) -> None:
         self._context = context
-        self._relays = relays
+        self._forwarding = forwarding
 
     def _nodes(self) -> list[Node]:
         voters = self._context.replica.raft.voters
@@ -110,7 +110,7 @@ class ClusterAnswers:
         topic = DescribeQuorumResponse.TopicData(topic_name=TOPIC_NAME, partitions=[partition])
         refusal = DescribeQuorumResponse(topics=[topic])
         version = request.header.request_api_version
-        self._relays.ask(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
+        self._forwarding.forward(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
 
     # --- FindCoordinator ----------------------------------------------------------------------------------------------
 

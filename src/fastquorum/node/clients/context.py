@@ -1,58 +1,41 @@
-"""What all handlers of client APIs share: whose log they serve, and how a request is answered. Sans-IO."""
+"""What all handlers of client APIs share: whose log they serve, and why not. Sans-IO."""
 
 import hashlib
 from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
-from fastquorum.node.network.answer_order import AnswerOrder
-from fastquorum.node.network.inbound import Request
 from fastquorum.node.view import Leader, ReplicaView, leader_of
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.log.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Uuid
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import ErrorCode
 
 
 class ClientContext:
-    """One log, shown as one topic with one partition, and the requests of its clients that are under way."""
-
-    replica: ReplicaView
+    """One log, shown as one topic with one partition."""
 
     def __init__(
-        self, cluster_id: str, kind: LogKind, topic_name: str, *, config: QuorumConfig, kernels: Kernels, log: Log
+        self,
+        replica: ReplicaView,
+        cluster_id: str,
+        kind: LogKind,
+        topic_name: str,
+        *,
+        config: QuorumConfig,
+        kernels: Kernels,
     ) -> None:
+        """`replica`: whose log it is."""
+        self.replica: Final = replica
         self.cluster_id: Final = cluster_id
         self.kind: Final = kind
         self.topic_name: Final = TOPIC_NAME if kind is LogKind.METADATA else topic_name
         self.topic_id: Final = METADATA_TOPIC_ID if kind is LogKind.METADATA else user_topic_id(cluster_id, topic_name)
         self.config: Final = config
         self.kernels: Final = kernels
-        self.log: Final = log
-        self.order: Final = AnswerOrder()
-
-    def bind(self, replica: ReplicaView) -> None:
-        """The replica whose log it is; once, by assembly."""
-        self.replica = replica
+        self.log: Final = replica.shell.log
 
     def leader(self) -> Leader:
         return leader_of(self.replica)
-
-    # --- answers ------------------------------------------------------------------------------------------------------
-
-    def answer(self, request: Request, message: Message | None) -> None:
-        """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""
-        if request.token not in self.order:
-            return
-        frames = self.order.answer(request, b"" if message is None else request.answer(message))
-        self.replica.connections.forget_request(request.token)
-        for frame in frames:
-            if frame:
-                self.replica.connections.send(request.connection, frame)
-            self.replica.connections.answered(request.connection)
-
-    def is_waiting(self, request: Request) -> bool:
-        return request.token in self.order
 
     # --- why not ------------------------------------------------------------------------------------------------------
 

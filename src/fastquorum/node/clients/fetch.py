@@ -8,7 +8,7 @@ from fastquorum.config import MS
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.clients.context import ClientContext
 from fastquorum.node.clients.parked_fetches import ParkedFetches
-from fastquorum.node.network.inbound import Request
+from fastquorum.node.network.requests import Request
 from fastquorum.raft.events import Token
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 from fastquorum.wire import ErrorCode
@@ -125,7 +125,8 @@ class Fetches:
 
     def _must_wait(self, fetch: Fetch) -> bool:
         """For its client to read what was answered before."""
-        connections, is_next = self._context.replica.connections, self._context.order.is_first(fetch.request)
+        connections = self._context.replica.connections
+        is_next = connections.requests.is_next(fetch.request)
         must_wait = connections.must_wait(fetch.connection, is_next=is_next)
         if must_wait:
             self._held_back.setdefault(fetch.connection, set()).add(fetch.token)
@@ -192,7 +193,7 @@ class Fetches:
                 answer = self._partition(fetch, asked, wanted, bytes_max - size_bytes, response)
                 topic.partitions.append(answer)
                 size_bytes += len(answer.records or b"")
-        self._context.answer(fetch.request, response)
+        fetch.request.reply(response)
         return size_bytes
 
     def _error(self, fetch: Fetch, asked: AskedTopic, wanted: AskedPartition) -> ErrorCode:

@@ -27,7 +27,7 @@ from fastquorum.kernels.producers import NO_SEQUENCE, Stamp
 from fastquorum.node.clients.context import ClientContext
 from fastquorum.node.lane.fences import MARKER_BATCH_BYTES_MAX, is_marker
 from fastquorum.node.lane.producer_states import NAMED
-from fastquorum.node.network.inbound import Request
+from fastquorum.node.network.requests import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
@@ -118,7 +118,7 @@ class Produce:
 
     @property
     def is_open(self) -> bool:
-        return self._context.is_waiting(self._request)
+        return self._request.is_waiting
 
     def begin(self, message: ProduceRequest, now_us: Micros) -> None:
         """A partition that is named twice is refused, with nothing appended: thousands of good batches would keep
@@ -267,8 +267,7 @@ class Produce:
             self._answer()
 
     def _answer(self) -> None:
-        if self.is_open:
-            self._context.answer(self._request, self._response if self._wants_answer else None)
+        self._request.reply(self._response if self._wants_answer else None)
 
 
 class PartitionTicket:

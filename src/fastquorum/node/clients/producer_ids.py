@@ -7,8 +7,8 @@ KIP-360 (a producer without transactions always gets a new id).
 from typing import Final
 
 from fastquorum.node.clients.context import ClientContext
-from fastquorum.node.metadata.forwarding import Relays
-from fastquorum.node.network.inbound import Request
+from fastquorum.node.metadata.forwarding import Forwarding
+from fastquorum.node.network.requests import Request
 from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.producers import InitProducerIdRequest, InitProducerIdResponse
@@ -19,9 +19,9 @@ _NOT_YET: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 class ProducerIds:
     """Gives out ids while this node leads, and has the leader give them out while it does not."""
 
-    def __init__(self, context: ClientContext, relays: Relays) -> None:
+    def __init__(self, context: ClientContext, forwarding: Forwarding) -> None:
         self._context = context
-        self._relays = relays
+        self._forwarding = forwarding
 
     def on_request(self, request: Request, message: InitProducerIdRequest, now_us: Micros) -> None:
         if message.transactional_id is not None:
@@ -30,16 +30,16 @@ class ProducerIds:
         replica = self._context.replica
         if not replica.is_leader:
             passed_on, refusal = InitProducerIdRequest(transactional_id=None), _refusal(_NOT_YET)
-            self._relays.ask(request, passed_on, refusal, now_us, _id_or_refusal)
+            self._forwarding.forward(request, passed_on, refusal, now_us, _id_or_refusal)
             return
         new_id = replica.shell.new_producer_id()
         if new_id < 0:
             self._refuse(request, _NOT_YET)
             return
-        self._context.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
+        request.reply(InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
 
     def _refuse(self, request: Request, code: ErrorCode) -> None:
-        self._context.answer(request, _refusal(code))
+        request.reply(_refusal(code))
 
 
 def _refusal(code: ErrorCode) -> InitProducerIdResponse:

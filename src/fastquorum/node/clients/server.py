@@ -20,11 +20,9 @@ from fastquorum.node.clients.list_offsets import list_offsets
 from fastquorum.node.clients.produce import Produces
 from fastquorum.node.clients.producer_ids import ProducerIds
 from fastquorum.node.metadata.controller import ControllerRole
-from fastquorum.node.metadata.forwarding import Relays
-from fastquorum.node.metadata.requests import Asked
-from fastquorum.node.network.inbound import QUORUM_APIS, Request
-from fastquorum.node.view import ReplicaView
-from fastquorum.raft.events import Token
+from fastquorum.node.metadata.forwarding import Forwarding
+from fastquorum.node.network.request_reader import QUORUM_APIS
+from fastquorum.node.network.requests import Request
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import API, ApiKey, Message
 from fastquorum.wire.messages.cluster import DescribeClusterRequest
@@ -56,25 +54,19 @@ SERVED: Final = (
 class Door:
     """Serves clients over one replica."""
 
-    def __init__(self, context: ClientContext, controller: ControllerRole | None = None) -> None:
+    def __init__(
+        self, context: ClientContext, forwarding: Forwarding, controller: ControllerRole | None = None
+    ) -> None:
         """`controller`: writes the log, and nobody else does."""
         self.context: Final = context
-        self._asked_raft: dict[Token, Asked] = {}
+        self._forwarding = forwarding
         self._produces = Produces(context)
         self._fetches = Fetches(context)
-        self._relays = Relays(context.answer)
-        self._ids = ProducerIds(context, self._relays)
-        self._cluster = ClusterAnswers(context, self._relays)
+        self._ids = ProducerIds(context, forwarding)
+        self._cluster = ClusterAnswers(context, forwarding)
         self._configs = ConfigAnswers(context, controller)
         self._controller = controller
         self._served = SERVED if controller is None else _served_beside_controller(controller.apis)
-
-    def bind(self, replica: ReplicaView) -> None:
-        """The replica behind the door; once, by assembly."""
-        self.context.bind(replica)
-        self._relays.bind(replica)
-        if self._controller is not None:
-            self._controller.bind(replica, self.context.answer, self.ask_raft, self._relays)
 
     @property
     def deadline_us(self) -> Micros:
@@ -87,12 +79,12 @@ class Door:
     def passes_on(self, api_key: int) -> bool:
         """Is this raft's, and still for the leader to answer, as a Kafka broker has it? If a follower knows no leader,
         raft/ answers, as a controller does."""
-        return api_key == ApiKey.DESCRIBE_QUORUM and self._relays.has_leader
+        return api_key == ApiKey.DESCRIBE_QUORUM and self._forwarding.has_leader
 
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka
         does."""
-        if request.header.request_api_key not in self._served or not self.context.order.add(request):
+        if request.header.request_api_key not in self._served:
             self.context.replica.connections.hang_up(request.connection, now_us)
             return
         if self._controller is not None and request.header.request_api_key in self._controller.apis:
@@ -112,7 +104,7 @@ class Door:
                 if answer is None:
                     self.context.replica.connections.hang_up(request.connection, now_us)
                 else:
-                    self.context.answer(request, answer)
+                    request.reply(answer)
 
     def _answer_to(self, message: Message, version: int) -> Message | None:
         """To what can be answered at once; None if it is not served here."""
@@ -134,35 +126,13 @@ class Door:
                 return list_offsets(self.context, message, version)
         return None
 
-    def ask_raft(self, asked: Asked, now_us: Micros) -> None:
-        """Have raft/ answer what a broker passed on."""
-        self._asked_raft[asked.token] = asked
-        self.context.replica.ask_raft(asked.token, asked.message, asked.version, now_us)
-
-    def respond(self, token: Token, message: Message) -> None:
-        """What raft/ answers."""
-        asked = self._asked_raft.pop(token, None)
-        if asked is None:
-            self.context.replica.connections.respond(token, message)
-        else:
-            asked.answer(message)
-
-    def on_relayed(self, number: int, answer: Message | None) -> None:
-        """What the leader answered to a request that was passed on to it; None if it did not."""
-        self._relays.on_relayed(number, answer)
-
-    def answer(self, request: Request, message: Message | None) -> None:
-        """In the order of the connection's requests; None where none is wanted."""
-        self.context.answer(request, message)
-
     def on_drained(self, connection: Connection) -> None:
         """Its client has read, or was answered, so that more may be made for it."""
         self._fetches.on_drained(connection)
 
     def forget(self, connection: Connection) -> None:
-        """The connection is gone."""
-        if self.context.order.forget(connection):
-            self._fetches.forget(connection)
+        """The connection is gone, with requests that were open."""
+        self._fetches.forget(connection)
 
     @property
     def watches_commits(self) -> bool:

@@ -22,7 +22,7 @@ from typing import Final
 
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.network.inbound import QUORUM_APIS
+from fastquorum.node.network.request_reader import QUORUM_APIS
 from fastquorum.wire import ApiKey
 
 Arrival = tuple[int, Connection, bytes, int, int]

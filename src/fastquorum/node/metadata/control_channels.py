@@ -11,7 +11,6 @@ what there is now; and before that, what it is to stop because it holds it no mo
 Source: KIP-380; Kafka 3.9 `ControllerChannelManager`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -26,6 +25,7 @@ from fastquorum.controller.brokers.control_requests import (
 )
 from fastquorum.controller.image import Image
 from fastquorum.controller.state.broker_info import broker_info_version
+from fastquorum.node.network.inbox import OnResponse
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
@@ -39,23 +39,22 @@ WAITING_MAX: Final = 1_000
 """For one broker. If there is more, it is told everything anew once it answers: what is to be told must not pile up."""
 NOT_SENT: Final = -1
 
-Heard = Callable[[Message | None], None]
-"""Told the answer, or None if there is none."""
-
 
 class Line(Protocol):
     """How brokers are reached: the replica's connections."""
 
-    def tell(self, broker_id: NodeId, endpoint: Endpoint, message: Message, heard: Heard, now_us: Micros) -> int:
-        """Send it; the number of the request. `heard` is told later, and at most once."""
+    def send_to_broker(
+        self, broker_id: NodeId, endpoint: Endpoint, message: Message, on_response: OnResponse, now_us: Micros
+    ) -> int:
+        """Send it; the number of the request. `on_response` is called later, and at most once."""
         ...
 
     def forget(self, number: int) -> None:
-        """Nobody waits for the answer any more."""
+        """Nobody waits for the response any more."""
         ...
 
     def hang_up(self) -> None:
-        """Brokers are told nothing more: their connections end."""
+        """Brokers are asked nothing more: their connections end."""
         ...
 
 
@@ -81,8 +80,9 @@ class _Channel:
 class ControlChannels:
     """Of one controller. Does nothing unless it leads, nor where nobody is to be told anything."""
 
-    def __init__(self, timeout_us: Micros, *, is_wanted: bool) -> None:
-        """An answer is waited for `timeout_us`. `is_wanted`: there may be such brokers."""
+    def __init__(self, line: Line, timeout_us: Micros, *, is_wanted: bool) -> None:
+        """A response is waited for `timeout_us`. `is_wanted`: there may be such brokers."""
+        self._line = line
         self._timeout_us = timeout_us
         self._is_wanted = is_wanted
         self._end()
@@ -95,10 +95,6 @@ class ControlChannels:
         self._channels: dict[NodeId, _Channel] = {}
         self._away: dict[NodeId, tuple[int, Image]] = {}
         """Who was told and is not there now: its epoch, and the last image that it was told of."""
-
-    def bind(self, line: Line) -> None:
-        """Once, by assembly."""
-        self._line = line
 
     # --- the lead -----------------------------------------------------------------------------------------------------
 
@@ -222,11 +218,11 @@ class ControlChannels:
         channel.sent = request
         channel.at_us = now_us + self._timeout_us
 
-        def heard(answer: Message | None) -> None:
+        def on_response(response: Message | None) -> None:
             if channel.sent is request:
-                self._heed(channel, request, answer)
+                self._heed(channel, request, response)
 
-        channel.number = self._line.tell(request.broker_id, endpoint, request.message, heard, now_us)
+        channel.number = self._line.send_to_broker(request.broker_id, endpoint, request.message, on_response, now_us)
 
     def _heed(self, channel: _Channel, request: ControlRequest, answer: Message | None) -> None:
         if not isinstance(answer, LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse):

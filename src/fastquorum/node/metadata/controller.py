@@ -7,7 +7,7 @@ thread. Nobody else appends here.
 Source: KIP-631; Kafka `QuorumController`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from fastquorum.config import QuorumConfig
@@ -21,24 +21,24 @@ from fastquorum.controller.state.placement import Random
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
 from fastquorum.lease import LeasePromise, check_session
-from fastquorum.node.lane.port import Shell
 from fastquorum.node.metadata.control_channels import ControlChannels
 from fastquorum.node.metadata.due_answers import DueAnswers
 from fastquorum.node.metadata.folding import Step
-from fastquorum.node.metadata.forwarding import Relays
+from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.metadata.gc_pause import spare_images
 from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.node.metadata.periodic import Look, looks
-from fastquorum.node.metadata.registration import Heard, Registration
+from fastquorum.node.metadata.registration import Registration
 from fastquorum.node.metadata.replay import Replay
-from fastquorum.node.metadata.requests import CONTROLLER_APIS, OLDER_APIS, Asked, read
+from fastquorum.node.metadata.requests import Asked, controller_apis, read
 from fastquorum.node.metadata.snapshots import SnapshotKeeper
 from fastquorum.node.metadata.tally import ControllerTally
-from fastquorum.node.network.inbound import Request
+from fastquorum.node.network.inbox import OnResponse
+from fastquorum.node.network.requests import Request
 from fastquorum.node.records.no_ops import Idleness
 from fastquorum.node.view import ReplicaView
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Epoch, Micros, Offset
-from fastquorum.wire import ApiKey, ErrorCode, Message
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.codec.codec import codec_of
 from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
@@ -83,10 +83,11 @@ class ControllerRole:
     def __init__(
         self,
         settings: ControllerSettings,
-        shell: Shell,
+        replica: ReplicaView,
         replay: Replay,
         keeper: SnapshotKeeper,
         registration: Registration,
+        forwarding: Forwarding,
         config: QuorumConfig,
         chance: Random,
         kernels: Kernels,
@@ -94,9 +95,10 @@ class ControllerRole:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
         replicas go, and draws topic ids; `kernels` write the records, and make what the image keeps."""
         self._settings = settings
-        self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
+        self.apis: Final = controller_apis(settings)
         """What it can be asked."""
-        self._shell = shell
+        self._replica = replica
+        self._shell = shell = replica.shell
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
@@ -109,7 +111,8 @@ class ControllerRole:
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
-        self._channels = ControlChannels(config.request_timeout_us, is_wanted=settings.older_brokers)
+        self._forwarding = forwarding
+        self._channels = ControlChannels(forwarding, config.request_timeout_us, is_wanted=settings.older_brokers)
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
         self._due = DueAnswers(shell)
@@ -120,22 +123,6 @@ class ControllerRole:
         """The latest of which a leader was known."""
         self._is_push_due = False
         """Records wait in memory for the turn's end."""
-
-    def bind(
-        self,
-        replica: ReplicaView,
-        answer: Callable[[Request, Message], None],
-        ask_raft: Callable[[Asked, Micros], None],
-        relays: Relays,
-    ) -> None:
-        """The replica that leads, or does not, who takes answers, who has raft/ answer, and who has the leader answer;
-        once, by assembly."""
-        self._replica = replica
-        self._answer = answer
-        self.keeper.bind(replica)
-        self._ask_raft = ask_raft
-        self._relays = relays
-        self._channels.bind(relays)
 
     @property
     def is_active(self) -> bool:
@@ -207,7 +194,7 @@ class ControllerRole:
         if raft.leader_id != NO_NODE and raft.epoch != self._led_epoch:
             self._led_epoch = raft.epoch
             self.tally.new_leaders += 1
-        is_known = self._state is not None or self._relays.has_leader
+        is_known = self._state is not None or self._forwarding.has_leader
         self._registration.on_turn(raft.leader_id if is_known else NO_NODE, raft.epoch)
         if self._is_push_due:
             self._is_push_due = False
@@ -217,7 +204,7 @@ class ControllerRole:
         self.replay.turn()
         self.keeper.on_tick(now_us)
         self.on_turn(now_us)
-        self._registration.on_tick(now_us, lambda request, heard: self._register(request, heard, now_us))
+        self._registration.on_tick(now_us, lambda request, on_response: self._register(request, on_response, now_us))
         state = self._state
         if state is None:
             return
@@ -242,14 +229,14 @@ class ControllerRole:
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
 
-    def _register(self, request: ControllerRegistrationRequest, heard: Heard, now_us: Micros) -> None:
+    def _register(self, request: ControllerRegistrationRequest, on_response: OnResponse, now_us: Micros) -> None:
         """This node's own controller: the active one decides about itself."""
         state = self._state
         if state is None:
-            self._relays.send(request, heard, now_us)
+            self._forwarding.send_to_leader(request, on_response, now_us)
         else:
             is_written = self._append(state, brokers.register_controller(state, request).records, now_us)
-            heard(ControllerRegistrationResponse() if is_written else None)
+            on_response(ControllerRegistrationResponse() if is_written else None)
 
     # --- the lead -----------------------------------------------------------------------------------------------------
 
@@ -306,11 +293,11 @@ class ControllerRole:
         """Decide it now, and answer when that is committed."""
         if self._state is None or not self._leads:
             self.on_turn(now_us)
-        asked = read(request, self._answer)
+        asked = read(request)
         if asked is None:
             return
         if isinstance(asked.message, DescribeQuorumRequest):
-            self._ask_raft(asked, now_us)
+            self._replica.ask_raft(asked.token, asked.message, asked.version, asked.answer, now_us)
         else:
             self._decide(asked, now_us)
             spare_images(self._kernels)

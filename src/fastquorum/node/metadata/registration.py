@@ -13,6 +13,7 @@ from fastquorum.config import MS, SECOND
 from fastquorum.controller.image.features import SUPPORTED
 from fastquorum.controller.state.placement import Random
 from fastquorum.node.metadata.replay import Replay
+from fastquorum.node.network.inbox import OnResponse
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -24,9 +25,6 @@ JITTER: Final = 2
 """Per cent of a wait by which it is longer or shorter, at most."""
 PLAINTEXT: Final = 0
 """A security protocol. Nobody is authenticated yet."""
-
-Heard = Callable[[Message | None], None]
-"""Told the answer, or None if there is none."""
 
 
 def registration_request(
@@ -98,7 +96,7 @@ class Registration:
             self._lead = (active_id, epoch)
             self._forget()
 
-    def on_tick(self, now_us: Micros, ask: Callable[[ControllerRegistrationRequest, Heard], None]) -> None:
+    def on_tick(self, now_us: Micros, ask: Callable[[ControllerRegistrationRequest, OnResponse], None]) -> None:
         """`ask` has the active controller decide; what it is given may be told the answer at once, later or never."""
         if self._is_answered:
             self._heed(now_us)
@@ -108,17 +106,17 @@ class Registration:
             else:
                 self._ask(now_us, ask)
 
-    def _ask(self, now_us: Micros, ask: Callable[[ControllerRegistrationRequest, Heard], None]) -> None:
+    def _ask(self, now_us: Micros, ask: Callable[[ControllerRegistrationRequest, OnResponse], None]) -> None:
         self._attempt += 1
         self._is_asking = True
         self._at_us = now_us + self._timeout_us
         attempt = self._attempt
 
-        def heard(answer: Message | None) -> None:
+        def on_response(response: Message | None) -> None:
             if self._is_asking and attempt == self._attempt:
-                self._answer, self._is_answered = answer, True
+                self._answer, self._is_answered = response, True
 
-        ask(self._request, heard)
+        ask(self._request, on_response)
 
     def _heed(self, now_us: Micros) -> None:
         answer = self._answer

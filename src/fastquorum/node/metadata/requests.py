@@ -4,12 +4,13 @@ A broker wraps what a client asked of it into an Envelope, header and all, and s
 authenticated yet, so the principal in it is not looked at. Sans-IO. Source: KIP-590; Kafka `EnvelopeUtils`.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from fastquorum.controller.requests import ANSWERED_ANYWHERE, DECIDED, DECIDED_FOR_OLDER, refused
+from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.errors import WireError
-from fastquorum.node.network.inbound import CONTROLLER_ELEMENTS_MAX, Request
+from fastquorum.node.network.request_reader import CONTROLLER_ELEMENTS_MAX
+from fastquorum.node.network.requests import Request
 from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader
 from fastquorum.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 
@@ -42,7 +43,10 @@ FORWARDABLE: Final = frozenset(
 )
 """What a broker passes on for clients."""
 
-Answer = Callable[[Request, Message], None]
+
+def controller_apis(settings: ControllerSettings) -> frozenset[ApiKey]:
+    """What a controller with these settings can be asked."""
+    return CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
 
 
 class Asked:
@@ -51,18 +55,17 @@ class Asked:
     is_forwarded = False
     """By a broker, which knows the client, and has looked at what is asked."""
 
-    def __init__(self, request: Request, message: Message, version: int, answer: Answer) -> None:
+    def __init__(self, request: Request, message: Message, version: int) -> None:
         self.token: Final = request.token
         self.message: Final = message
         self.version: Final = version
         self._request = request
-        self._answer = answer
 
     def answer(self, message: Message) -> None:
         try:
-            self._answer(self._request, message)
+            self._request.reply(message)
         except WireError:  # it does not fit the layout: a fault of ours, which must not be the node's end
-            self._answer(self._request, refused(self.message, self.version, ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._request.reply(refused(self.message, self.version, ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def refuse(self, code: ErrorCode, text: str = "") -> None:
         """Nothing comes of it."""
@@ -74,8 +77,8 @@ class _Forwarded(Asked):
 
     is_forwarded = True
 
-    def __init__(self, request: Request, header: RequestHeader, message: Message, answer: Answer) -> None:
-        super().__init__(request, message, header.request_api_version, answer)
+    def __init__(self, request: Request, header: RequestHeader, message: Message) -> None:
+        super().__init__(request, message, header.request_api_version)
         self._header = header
 
     def answer(self, message: Message) -> None:
@@ -87,30 +90,30 @@ class _Forwarded(Asked):
         except WireError:
             message = refused(self.message, self.version, ErrorCode.UNKNOWN_SERVER_ERROR)
             inner = frames.encode_response(header.correlation_id, key, version, message)
-        self._answer(self._request, EnvelopeResponse(response_data=inner))
+        self._request.reply(EnvelopeResponse(response_data=inner))
 
     def refuse(self, code: ErrorCode, text: str = "") -> None:
         """By the broker it is asked again if this is not the controller; everything else is the client's to hear."""
         if code is ErrorCode.NOT_CONTROLLER:
-            self._answer(self._request, EnvelopeResponse(error_code=code))
+            self._request.reply(EnvelopeResponse(error_code=code))
         else:
             super().refuse(code, text)
 
 
-def read(request: Request, answer: Answer) -> Asked | None:
+def read(request: Request) -> Asked | None:
     """What is asked; None if it cannot be read, or is none of the controller's: then that is the answer already."""
     message = request.message
     if not isinstance(message, EnvelopeRequest):
-        return Asked(request, message, request.header.request_api_version, answer)
+        return Asked(request, message, request.header.request_api_version)
     if len(message.client_host_address) not in (4, 16):
-        answer(request, EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+        request.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
         return None
     try:
         header, inner = request.frames.decode_request(message.request_data, CONTROLLER_ELEMENTS_MAX)
     except WireError:
-        answer(request, EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        request.reply(EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return None
     if header.request_api_key not in FORWARDABLE:
-        answer(request, EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+        request.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
         return None
-    return _Forwarded(request, header, inner, answer)
+    return _Forwarded(request, header, inner)

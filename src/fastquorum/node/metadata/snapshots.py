@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, ImageFailed, StorageFailed, WireError
 from fastquorum.kernels import Kernels
-from fastquorum.node.lane.port import Shell
 from fastquorum.node.metadata.replay import Replay
 from fastquorum.node.ports import SnapshotReport, SnapshotWriter, WallClock
 from fastquorum.node.view import ReplicaView
@@ -53,15 +52,17 @@ class SnapshotKeeper:
     def __init__(
         self,
         kernels: Kernels,
-        shell: Shell,
+        replica: ReplicaView,
         replay: Replay,
         config: QuorumConfig,
         writer: SnapshotWriter,
         clock_ms: WallClock,
         tell: Callable[[SnapshotReport], None],
     ) -> None:
+        """`replica`: whose quorum and log it is."""
         self._kernels = kernels
-        self._shell = shell
+        self._replica = replica
+        self._shell = replica.shell
         self._replay = replay
         self._config = config
         self._writer = writer
@@ -77,10 +78,6 @@ class SnapshotKeeper:
         self._not_before_us: Micros = -1
         self.taken: Final = Taken()
         self._clean_at_us: Micros = -1
-
-    def bind(self, replica: ReplicaView) -> None:
-        """Whose quorum it is; once, by assembly."""
-        self._replica = replica
 
     @property
     def deadline_us(self) -> Micros:

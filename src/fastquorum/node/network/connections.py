@@ -5,96 +5,58 @@ everybody who keeps something of it. Belongs to the replica's thread. Must not k
 """
 
 from collections import deque
-from collections.abc import Mapping, Sized
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sized
+from typing import Final
 
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
 from fastquorum.node.lane.peer_events import FetchFrame, FetchLink, PeerEvent
 from fastquorum.node.lane.port import Shell
-from fastquorum.node.network.answer_order import AnswerOrder
 from fastquorum.node.network.fetched import Fetched
-from fastquorum.node.network.inbound import Inbound, Request
-from fastquorum.node.network.inbox import Inbox, Waiting
+from fastquorum.node.network.inbox import Inbox, OnResponse, Waiting
 from fastquorum.node.network.links import Purpose
 from fastquorum.node.network.peers import Peers
+from fastquorum.node.network.request_reader import QUORUM_APIS, RequestReader, api_key_of, replica_id
+from fastquorum.node.network.requests import Request, Requests
 from fastquorum.node.ports import Transport, Unreachable, WallClock
 from fastquorum.raft import events as ev
+from fastquorum.raft.events import Token
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
-from fastquorum.wire import Message
-
-
-class _Owed:
-    """How many frames came on each accepted connection, and how many of them are answered."""
-
-    def __init__(self) -> None:
-        self._counts: dict[Connection, tuple[int, int]] = {}
-
-    def received(self, connection: Connection) -> None:
-        received, answered = self._counts.get(connection, (0, 0))
-        self._counts[connection] = received + 1, answered
-
-    def answered(self, connection: Connection) -> int:
-        """How many came, if all of them are answered now; else 0."""
-        received, answered = self._counts.get(connection, (0, -1))
-        if answered < 0:
-            return 0
-        self._counts[connection] = received, answered + 1
-        return received if answered + 1 == received else 0
-
-    def owes(self, connection: Connection) -> bool:
-        """A frame that came on it is not answered yet."""
-        received, answered = self._counts.get(connection, (0, 0))
-        return received != answered
-
-    def __contains__(self, connection: Connection) -> bool:
-        """A frame came on it, and it is not forgotten."""
-        return connection in self._counts
-
-    def forget(self, connection: Connection) -> None:
-        self._counts.pop(connection, None)
-
-
-class Clients(Protocol):
-    """Who answers clients' requests, and hears what becomes of their connections."""
-
-    def answer(self, request: Request, message: Message | None) -> None:
-        """Answer in the order of the connection's requests; None where none is wanted."""
-
-    def on_drained(self, connection: Connection) -> None:
-        """More may be made for it."""
-
-    def forget(self, connection: Connection) -> None:
-        """It is gone."""
+from fastquorum.wire import Message, RequestHeader
+from fastquorum.wire.messages.fetch import FetchRequest
 
 
 class Connections:
-    """Those that this replica made, which `peers` has, and those that others made to it, which `inbound` has."""
+    """Those that this replica made, which `peers` has, and those that others made to it, whose requests are in the
+    ledger."""
 
     def __init__(
         self,
         *,
         shell: Shell,
         peers: Peers,
-        inbound: Inbound,
+        reader: RequestReader,
         inbox: Inbox,
         fetched: Fetched,
-        order: AnswerOrder,
-        clients: Clients,
         transport: Transport,
         clock_ms: WallClock,
+        on_drained: Callable[[Connection], None],
+        on_gone: Callable[[Connection], None],
     ) -> None:
+        """`on_drained`: more may be made for a connection. `on_gone`: one is gone that had a request open."""
         self._shell = shell
         self._lock = shell.lock
         self._peers = peers
-        self._inbound = inbound
+        self.requests: Final = Requests()
+        self._redirected: dict[Token, Callable[[Message], None]] = {}
+        """Who takes raft/'s response to a request that came inside another one."""
+        self._reader = reader
         self._inbox = inbox
         self._fetched = fetched
-        self._order = order
-        self._clients = clients
         self._transport = transport
         self._clock_ms = clock_ms
-        self._owed = _Owed()
+        self._on_drained = on_drained
+        self._on_gone = on_gone
         self._voters: set[Connection] = set()
         self._held_back: set[Connection] = set()
         """Those for which nothing more is made until their clients read, or are answered what came first."""
@@ -115,12 +77,12 @@ class Connections:
 
     def owes(self, connection: Connection) -> bool:
         """A request that came on it has no answer yet."""
-        return self._owed.owes(connection)
+        return self.requests.owes(connection)
 
     def is_gone(self, item: Waiting) -> bool:
         """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
         outgoing = self._peers.owns(item.connection)
-        return not outgoing if item.is_outgoing else outgoing or item.connection not in self._owed
+        return not outgoing if item.is_outgoing else outgoing or item.connection not in self.requests
 
     def unreachable(self) -> list[Unreachable]:
         """Nodes of the quorum that nothing can be asked of, and why."""
@@ -141,14 +103,14 @@ class Connections:
         """Lock held. One frame, either way."""
         if self._peers.owns(connection):
             self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-        elif self._owed.owes(connection) or not self._shell.answer_beat(connection, frame, now_us):
-            self._owed.received(connection)
+        elif self.requests.owes(connection) or not self._shell.answer_beat(connection, frame, now_us):
+            self.requests.received(connection)
             self._offer(connection, frame, is_outgoing=False, now_us=now_us)
 
     def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
         """Lock held. Straight to the lane if nothing waits before it; else in turn, through the inbox."""
         nothing_waits = not self._inbox and not self._shell.handed_up and connection not in self._set_aside
-        may_offer = nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection))
+        may_offer = nothing_waits and self._shell.is_open and (is_outgoing or self.requests.is_replica(connection))
         if not may_offer or not self._shell.offer(connection, frame, now_us):
             if is_outgoing:
                 self._shell.fetch_answered(frame)
@@ -173,21 +135,44 @@ class Connections:
             # The lane's Fetch was answered with something unusual.
             answer = self._peers.fetch_answer(connection, frame)
             return self._fetched.read(self._peers.node_of(connection), answer, epoch)
-        request = self._inbound.decode(connection, frame)
-        if not self._order.add(request):
-            raise WireError("more requests than one connection may have under way")
-        header = request.header
+        header, message = self._reader.read(frame)
+        request = self._admit(connection, header, message, len(frame))
         return ev.RequestReceived(
             request.token,
             header.request_api_version,
-            request.message,
+            message,
             connection,
             header.correlation_id,
             self._clock_ms(),
         )
 
-    def unwrapped(self, token: int, message: Message, version: int) -> ev.RequestReceived:
-        """A request that came inside another one, as raft/ may see it."""
+    def clients_request(self, connection: Connection, frame: bytes, passes_on: Callable[[int], bool]) -> Request | None:
+        """The request, if a client sent it; None if it is raft's, by its API key (but for one that is passed on to the
+        leader), and for Fetch by the replica id. Raises WireError (UnsupportedVersion included)."""
+        api_key = api_key_of(frame)
+        if api_key in QUORUM_APIS and not passes_on(api_key):
+            return None
+        header, message = self._reader.read(frame)
+        if isinstance(message, FetchRequest):
+            if replica_id(message) >= 0:
+                self.requests.note_replica(connection)
+                return None
+            self.requests.note_consumer(connection)
+        return self._admit(connection, header, message, len(frame))
+
+    def _admit(self, connection: Connection, header: RequestHeader, message: Message, size_bytes: int) -> Request:
+        """Raises WireError where the connection has too many open."""
+        request = self.requests.add(connection, header, message, size_bytes, self._reader.frames, self)
+        if request is None:
+            raise WireError("more requests than one connection may have under way")
+        return request
+
+    def unwrapped(
+        self, token: Token, message: Message, version: int, on_response: Callable[[Message], None]
+    ) -> ev.RequestReceived:
+        """A request that came inside the one with this token, as raft/ may see it; `on_response` takes raft/'s
+        response."""
+        self._redirected[token] = on_response
         return ev.RequestReceived(token, version, message, NO_CONNECTION, 0, self._clock_ms())
 
     def admitted(self, admission: FetchAdmission) -> None:
@@ -202,16 +187,16 @@ class Connections:
 
     def is_consumers(self, connection: Connection) -> bool:
         """A consumer's Fetch came on it, and no replica's."""
-        return self._inbound.is_consumer(connection)
+        return self.requests.is_consumer(connection)
 
     # --- those whose clients do not read ------------------------------------------------------------------------------
 
     def must_wait(self, connection: Connection, *, is_next: bool) -> bool:
-        """Is so much kept for it that nothing more may be made? If so `Clients.on_drained` follows. `is_next`: it is
+        """Is so much kept for it that nothing more may be made? If so `on_drained` follows. `is_next`: it is
         the answer for which all others wait."""
         with self._lock:
             must_wait = self._transport.needs_drain(connection)
-        if must_wait or (not is_next and self._order.holds_too_much(connection)):
+        if must_wait or (not is_next and self.requests.holds_too_much(connection)):
             self._held_back.add(connection)
             return True
         return False
@@ -242,7 +227,7 @@ class Connections:
         if connection in self._held_back:
             self._held_back.discard(connection)
             self._inbox.put_back(self._set_aside.pop(connection, ()))
-            self._clients.on_drained(connection)
+            self._on_drained(connection)
 
     # --- what goes out ------------------------------------------------------------------------------------------------
 
@@ -260,6 +245,25 @@ class Connections:
             events = self._peers.request(node_id, endpoint, correlation_id, message, now_us, purpose)
             self._on_peer_events(events, now_us)
 
+    def send_request(
+        self,
+        node_id: NodeId,
+        endpoint: Endpoint,
+        message: Message,
+        on_response: OnResponse,
+        now_us: Micros,
+        purpose: Purpose = Purpose.REQUEST,
+    ) -> int:
+        """Ask another node what is none of raft's; `on_response` is called later, on the replica's thread, and at most
+        once. The number, for `expect_no_more`."""
+        number = self._inbox.expect(on_response)
+        self.request(node_id, endpoint, number, message, now_us, purpose)
+        return number
+
+    def expect_no_more(self, number: int) -> None:
+        """Nobody wants the response to that request any more."""
+        self._inbox.expect_no_more(number)
+
     def hang_up_all(self, purpose: Purpose) -> None:
         """Those that this replica made for this are not needed any more."""
         with self._lock:
@@ -273,31 +277,49 @@ class Connections:
                 self._shell.set_fetch_link(FetchLink(node_id, NO_CONNECTION, -1), now_us)
             self._on_peer_events(events, now_us)
 
-    def respond(self, token: int, message: Message) -> None:
-        """Answer a request, unless its connection is gone, in the order of the connection's requests."""
-        request = self._inbound.take(token)
-        if request is not None:
-            self._clients.answer(request, message)
+    def reply(self, request: Request, message: Message | None) -> None:
+        """Answer a request in the order of its connection's; None where the client wants no response. Implements
+        `Replier`."""
+        if not request.is_waiting:
+            return
+        for frame in self.requests.answer(request, b"" if message is None else request.encoded(message)):
+            if frame:
+                self.send(request.connection, frame)
+            self.answered(request.connection)
 
-    def leave_to_lane(self, token: int) -> bool:
-        """The lane answers this Fetch. False if its connection is gone."""
-        request = self._inbound.take(token)
+    def respond(self, token: Token, message: Message) -> None:
+        """Raft/'s response to a request, unless its connection is gone."""
+        on_response = self._redirected.pop(token, None)
+        if on_response is not None:
+            on_response(message)
+            return
+        request = self.requests.find(token)
         if request is not None:
-            self._order.withdraw(request)
+            request.reply(message)
+
+    def leave_to_lane(self, token: Token) -> bool:
+        """The lane answers this Fetch. False if its connection is gone."""
+        request = self.requests.find(token)
+        if request is not None:
+            self.requests.withdraw(request)
         return request is not None
+
+    def reply_to_handshake(self, connection: Connection, frame: bytes) -> bool:
+        """Answer ApiVersions of a version that is not known here. False if the frame is nothing of the kind."""
+        response = self._reader.handshake_again(frame)
+        if response is not None:
+            self.send(connection, response)
+            self.answered(connection)
+        return response is not None
 
     def answered(self, connection: Connection) -> None:
         """A request on it has been answered, or wanted no answer. Once all are, the shell may answer by itself."""
-        frames = self._owed.answered(connection)
+        frames = self.requests.answered(connection)
         if frames:
             self._shell.settled(connection, frames)
         if connection in self._held_back and not self.must_wait(connection, is_next=False):
             self.on_drained(connection)
             self._transport.wake()
-
-    def forget_request(self, token: int) -> None:
-        """The door has answered it itself."""
-        self._inbound.take(token)
 
     def send(self, connection: Connection, frame: bytes) -> None:
         """Send a frame that claims nothing but what is durable."""
@@ -323,9 +345,8 @@ class Connections:
         if self._peers.owns(connection):
             events = self._peers.on_disconnected(connection, now_us)
         else:
-            self._inbound.forget(connection)
-            self._owed.forget(connection)
-            self._clients.forget(connection)
+            if self.requests.forget(connection):
+                self._on_gone(connection)
         self._voters.discard(connection)
         self._held_back.discard(connection)
         self._set_aside.pop(connection, None)

@@ -4,7 +4,7 @@ Knows which of raft's events a peer's answer is, and which answers are a client'
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import Connection
@@ -13,8 +13,8 @@ from fastquorum.raft import events as ev
 from fastquorum.wire import ApiKey, Message
 from fastquorum.wire.messages.fetch import FetchResponse
 
-_RELAY_FIRST: Final = -2
-"""Requests passed on are numbered downwards from here, apart from raft's own."""
+_FORWARDED_FIRST: Final = -2
+"""Requests that are none of raft's are numbered downwards from here, apart from raft's own."""
 
 
 class Waiting(NamedTuple):
@@ -26,22 +26,27 @@ class Waiting(NamedTuple):
     """It came on a connection that this replica made."""
 
 
-class Relayed(NamedTuple):
-    """Another node's answer to a request that was passed on to it; None if there will be none."""
+OnResponse = Callable[[Message | None], None]
+"""Takes another node's response; None if there will be none."""
+
+
+class Forwarded(NamedTuple):
+    """Another node's response to a request that is none of raft's; None if there will be none."""
 
     number: int
-    answer: Message | None
+    response: Message | None
 
 
-Item = ev.Event | Waiting | Relayed
+Item = ev.Event | Waiting | Forwarded
 
 
 class Inbox:
-    """First in, first out; and the numbers of the requests that are passed on."""
+    """First in, first out; and who waits for the responses to requests that are none of raft's."""
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
-        self._relays = 0
+        self._next_number = _FORWARDED_FIRST
+        self._expected: dict[int, OnResponse] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -66,19 +71,30 @@ class Inbox:
         """The first. There must be one."""
         return self._items.popleft()
 
-    def next_relay(self) -> int:
-        """The number of a request that is to be passed on, by which its answer is known."""
-        number = _RELAY_FIRST - self._relays
-        self._relays += 1
+    def expect(self, on_response: OnResponse) -> int:
+        """The number of a request that is to be sent, by which its response is known."""
+        number = self._next_number
+        self._next_number -= 1
+        self._expected[number] = on_response
         return number
 
+    def expect_no_more(self, number: int) -> None:
+        """Nobody wants the response any more."""
+        self._expected.pop(number, None)
+
+    def deliver(self, item: Forwarded) -> None:
+        """Give a response to whoever waits for it."""
+        on_response = self._expected.pop(item.number, None)
+        if on_response is not None:
+            on_response(item.response)
+
     def add_answer(self, answer: Answer | NoAnswer) -> None:
-        """A peer's, to raft/ or to a request that was passed on."""
+        """A peer's, to raft/ or to a request that is none of raft's."""
         match answer:
-            case Answer(_, correlation_id, _, message) if correlation_id <= _RELAY_FIRST:
-                self.append(Relayed(correlation_id, message))
-            case NoAnswer(_, correlation_id, _) if correlation_id <= _RELAY_FIRST:
-                self.append(Relayed(correlation_id, None))
+            case Answer(_, correlation_id, _, message) if correlation_id <= _FORWARDED_FIRST:
+                self.append(Forwarded(correlation_id, message))
+            case NoAnswer(_, correlation_id, _) if correlation_id <= _FORWARDED_FIRST:
+                self.append(Forwarded(correlation_id, None))
             case Answer(source, correlation_id, ApiKey.FETCH, message):
                 assert isinstance(message, FetchResponse)
                 self.append(ev.FetchResponseReceived(source, correlation_id, message, None))
