@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 
+from fastquorum.moved import find_moved_modules
 from fastquorum.version import __version__ as __version__
 
 TYPE_CHECKING = False
@@ -145,6 +146,9 @@ __all__ = [
     "sync",
     "trace",
 ]
+
+
+find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:
