@@ -183,7 +183,9 @@ class FakeDisk:
         self.take_room("write", name, len(data))
         if name in self.entries:
             self.give_room(len(self.entries[name].volatile))
-        self.entries[name] = self.durable_entries[name] = Inode(bytearray(data), bytearray(data))
+        self.entries[name] = Inode(bytearray(data), bytearray(data))
+        self._step()  # it is there, and its name is not synced
+        self.durable_entries[name] = self.entries[name]
 
     def write_file(self, name: str, data: bytes) -> None:
         """For tests: put a file there, durably."""

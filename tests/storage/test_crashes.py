@@ -2,7 +2,9 @@
 prefix."""
 
 import random
+from contextlib import suppress
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -33,6 +35,8 @@ class LogMachine(RuleBasedStateMachine):
         self.flushed = 0
         self.epoch = 1
         self.now_us = 0
+        self.known = 0
+        """What the log's mark has said to be committed, as a process found it."""
 
     @initialize()
     def begin(self) -> None:
@@ -109,6 +113,16 @@ class LogMachine(RuleBasedStateMachine):
             self.flushed = min(self.flushed, self.end)
         self._restart(self.rig.disk.crash(random.Random(seed)))
 
+    @rule(steps=st.integers(1, 4))
+    def is_killed_while_marking(self, steps: int) -> None:
+        """What it has written, synced or not, is what the next process finds."""
+        self.rig.log.note_committed(self.flushed)
+        self.rig.disk.crash_at = self.rig.disk.operations + steps
+        self.now_us += 1_000_000
+        with suppress(Crashed):
+            self.rig.log.maintain(self.now_us)
+        self._restart(self.rig.disk)
+
     @rule(gap=st.integers(-8, 40))
     def install_snapshot(self, gap: int) -> None:
         """One of a later epoch replaces a tail, too."""
@@ -156,6 +170,9 @@ class LogMachine(RuleBasedStateMachine):
         self.rig = Rig(self.kernels, disk)
         end = self.rig.log.end_offset
         assert end >= self.flushed, "a flushed record is gone"
+        known = min(self.known, end)  # what was cut off was not committed after all
+        assert self.rig.log.committed_offset >= known, "what a process knew to be committed is forgotten"
+        self.known = self.rig.log.committed_offset
         while self.batches and self.end > end:
             self.batches.pop()
         assert self.end == end, "a record came from nowhere"
@@ -204,6 +221,23 @@ def test_a_truncated_record_never_comes_back() -> None:
         survivor = rig.reopen(rig.disk.crash(random.Random(seed)))
         for offset, epoch, value in survivor.values():
             assert offset < seed % 14 or (epoch, value) == (2, b"new")
+
+
+def test_what_a_process_finds_of_a_killed_one_survives_a_power_failure() -> None:
+    """A mark may be there whose name is not synced yet: whoever reads it goes by it."""
+    kernels = load("pure")
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.flush()
+    rig.log.note_committed(1)
+    rig.disk.crash_at = rig.disk.operations + 2
+    with pytest.raises(Crashed):
+        rig.log.maintain(0)
+    rig.disk.crash_at = -1
+    found = rig.reopen()
+    assert found.log.committed_offset == 1
+    for seed in range(10):
+        assert found.reopen(found.disk.crash(random.Random(seed))).log.committed_offset == 1
 
 
 def test_a_sync_that_fails_on_the_way_never_raises_the_flushed_end() -> None:

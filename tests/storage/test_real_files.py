@@ -591,6 +591,24 @@ def test_a_store_is_dead_in_a_forked_child(kernels: Kernels, tmp_path: Path) -> 
     store.close()
 
 
+def test_a_vote_that_a_former_process_left_is_written_again_before_anybody_acts_on_it(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    """It may have died between writing and syncing it, which nobody can see: the page cache has it."""
+    formatted(tmp_path, kernels)
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data:
+        data.states.save(ElectionState(3, 1))
+    before = last_transaction(tmp_path)
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data:
+        assert data.election == ElectionState(3, 1)
+    assert last_transaction(tmp_path) == before + 1
+
+
+def last_transaction(root: Path) -> int:
+    data = (root / QUORUM_STATE).read_bytes()
+    return max(int.from_bytes(data[at : at + 8], "little") for at in TRANSACTION_AT)
+
+
 def test_a_failed_sync_of_lmdb_is_fatal(tmp_path: Path) -> None:
     """A failed fdatasync, injected under LMDB: the save raises, and the store never tries again."""
     LmdbStateStore(str(tmp_path), StateOwner("c", 1, Uuid(b"d" * 16)), load("pure")).close()

@@ -146,7 +146,7 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
 
 
 def _services(replica: ReplicaView, member: Member, config: QuorumConfig, kernels: Kernels, ports: Ports) -> Services:
-    forwarding = Forwarding(replica)
+    forwarding = Forwarding(replica, config.request_timeout_us)
     controller = None
     if member.controller is not None:
         controller = _controller(replica, forwarding, member, member.controller, config, kernels, ports)

@@ -71,8 +71,8 @@ class Door:
     @property
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due; -1 never."""
-        produces, fetches = self._produces.deadline_us, self._fetches.deadline_us
-        return produces if fetches < 0 or 0 <= produces < fetches else fetches
+        due = (self._produces.deadline_us, self._fetches.deadline_us, self._forwarding.deadline_us)
+        return min((each for each in due if each >= 0), default=-1)
 
     # --- requests in, answers out -------------------------------------------------------------------------------------
 
@@ -150,6 +150,7 @@ class Door:
     def on_tick(self, now_us: Micros) -> None:
         self._produces.on_tick(now_us)
         self._fetches.on_tick(now_us)
+        self._forwarding.on_tick(now_us)
 
 
 def _served_beside_controller(apis: frozenset[ApiKey]) -> tuple[ApiKey, ...]:

@@ -19,9 +19,25 @@ class Forwarding:
     brokers. They cannot go round in circles: whoever forwards a request does so to the leader of its newest epoch, who
     knows of no older one."""
 
-    def __init__(self, replica: ReplicaView) -> None:
-        """`replica`: on whose connections others are asked."""
+    def __init__(self, replica: ReplicaView, timeout_us: Micros) -> None:
+        """`replica`: on whose connections others are asked. A response of the leader is waited for `timeout_us`."""
         self._replica = replica
+        self._timeout_us = timeout_us
+        self._to_leader: dict[int, tuple[Micros, OnResponse]] = {}
+        """By number, until when each is waited for, and by whom; the oldest first."""
+
+    @property
+    def deadline_us(self) -> Micros:
+        """When `on_tick` is due; -1 never."""
+        return next((deadline_us for deadline_us, _ in self._to_leader.values()), -1)
+
+    def on_tick(self, now_us: Micros) -> None:
+        """Give up what the leader has not answered in time."""
+        while self._to_leader and self.deadline_us <= now_us:
+            number = next(iter(self._to_leader))
+            self.forget(number)
+            _, on_response = self._to_leader.pop(number)
+            on_response(None)
 
     @property
     def has_leader(self) -> bool:
@@ -46,12 +62,20 @@ class Forwarding:
         self.send_to_leader(message, on_response, now_us)
 
     def send_to_leader(self, message: Message, on_response: OnResponse, now_us: Micros) -> None:
-        """Ask the leader. `on_response` is called at once, with None, where nobody can be asked."""
+        """Ask the leader. `on_response` is called with None where nobody can be asked (then at once), or nothing is
+        answered."""
         leader = leader_of(self._replica)
         if leader.endpoint is None or not self.has_leader:
             on_response(None)
             return
-        self._replica.connections.send_request(leader.id, leader.endpoint, message, on_response, now_us)
+
+        def answered(response: Message | None) -> None:
+            del self._to_leader[number]
+            on_response(response)
+
+        connections = self._replica.connections
+        number = connections.send_request(leader.id, leader.endpoint, message, answered, now_us, Purpose.FORWARD)
+        self._to_leader[number] = now_us + self._timeout_us, on_response
 
     # --- the controller's requests to brokers -------------------------------------------------------------------------
 

@@ -252,7 +252,7 @@ class Connections:
         message: Message,
         on_response: OnResponse,
         now_us: Micros,
-        purpose: Purpose = Purpose.REQUEST,
+        purpose: Purpose,
     ) -> int:
         """Ask another node what is none of raft's; `on_response` is called later, on the replica's thread, and at most
         once. The number, for `expect_no_more`."""

@@ -14,7 +14,12 @@ class Purpose(enum.Enum):
     """What a link is for."""
 
     REQUEST = "request"
+    """Raft's own requests, each of which is answered at once."""
     FETCH = "fetch"
+    """The lane's Fetches."""
+    FORWARD = "forward"
+    """Requests for the leader to answer, of clients or of this node's controller. They may wait for a commit, and
+    responses come in the order of requests: a vote must not wait behind them."""
     CONTROL = "control"
     """What a controller tells a broker, whose id may be a voter's, too."""
 

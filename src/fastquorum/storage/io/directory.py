@@ -109,6 +109,8 @@ class DataDirectory:
             log = Log.open(wrap(disk), kernels, config, flush_port, accept=belongs)
             states = LmdbStateStore(disk.root, identity.owner, kernels)
             election = check_state(states.load(), end_offset=log.end_offset, last_epoch=log.last_epoch, path=state_path)
+            states.renew()
+            disk.sync_directory()
         except BaseException as error:
             is_refused = isinstance(error, StorageFailed) and error.is_refusal
             if isinstance(error, FatalError) and not is_refused:

@@ -120,6 +120,14 @@ class LmdbStateStore:
         except lmdb.Error as error:
             raise self._latch("save", error) from error
 
+    def renew(self) -> None:
+        """Write what is there once more, before anybody acts on it: a former process may have died after it had
+        written, and before that was synced. A power failure would take back a vote that was read here and granted
+        again."""
+        state = self.load()
+        if state is not None:
+            self.save(state)
+
     def close(self) -> None:
         """Idempotent; a no-op in a forked child."""
         env, self._env = self._env, None

@@ -381,6 +381,7 @@ def recover(
         accept(inspection.end)
         for found in inspection.kept:  # one that may only be read is told before anything is changed
             disk.open(names.join(directory, names.segment_name(found.segment.base_offset)), "open").close()
+        disk.sync_directory(directory)  # names that a former process made, and died before it had synced them
     except BaseException:
         inspection.close()
         raise
