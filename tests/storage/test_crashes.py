@@ -91,6 +91,7 @@ class LogMachine(RuleBasedStateMachine):
             self.batches.pop()
         self.rig.log.truncate_to(target)
         self.flushed = min(self.flushed, self.end)
+        self.known = min(self.known, self.end)
 
     @rule(seed=st.integers(0, 1_000))
     def crash(self, seed: int) -> None:
@@ -101,6 +102,8 @@ class LogMachine(RuleBasedStateMachine):
         """Then some of what was to be removed may still be there, but only from the front."""
         self.rig.disk.crash_at = self.rig.disk.operations + steps
         target = self.offset_at(where)
+        if target < self.known:  # which no replica does
+            self.known = self.start.offset
         try:
             self.rig.log.truncate_to(target)
         except Crashed:
@@ -152,6 +155,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def _began_anew(self, snapshot: OffsetAndEpoch) -> None:
         self.start, self.flushed = snapshot, snapshot.offset
+        self.known = snapshot.offset
         self.batches.clear()
 
     @rule()
@@ -170,8 +174,7 @@ class LogMachine(RuleBasedStateMachine):
         self.rig = Rig(self.kernels, disk)
         end = self.rig.log.end_offset
         assert end >= self.flushed, "a flushed record is gone"
-        known = min(self.known, end)  # what was cut off was not committed after all
-        assert self.rig.log.committed_offset >= known, "what a process knew to be committed is forgotten"
+        assert self.rig.log.committed_offset >= self.known, "what a process knew to be committed is forgotten"
         self.known = self.rig.log.committed_offset
         while self.batches and self.end > end:
             self.batches.pop()
