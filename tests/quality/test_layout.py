@@ -23,7 +23,6 @@ PREFIXED_MAX: Final = 3
 
 CROWDED: Final[dict[str, int]] = {
     "fastquorum/kernels/pure": 27,
-    "fastquorum/sim": 27,
 }
 LONG: Final[dict[str, int]] = {
     "src/fastquorum/broker/lifecycle.py": 405,
@@ -38,7 +37,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/raft/roles/follower.py": 407,
     "src/fastquorum/sim/cluster/metadata.py": 420,
-    "src/fastquorum/sim/process.py": 512,
+    "src/fastquorum/sim/node/process.py": 512,
     "src/fastquorum/sim/world.py": 405,
     "src/fastquorum/storage/log/log.py": 604,
     "src/fastquorum/storage/log/recovery.py": 506,
@@ -56,22 +55,9 @@ ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum/api": [{"producer", "quorum"}],
     "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
     "fastquorum/raft": [{"core", "messages", "role"}],
-    "fastquorum/sim": [
-        {
-            "callers",
-            "cluster",
-            "invariants",
-            "nemesis",
-            "process",
-            "producers",
-            "snapshots",
-            "strangers",
-            "threads",
-            "transport",
-            "world",
-        }
-    ],
+    "fastquorum/sim": [{"callers", "cluster", "faults", "invariants", "node", "producers", "world"}],
     "fastquorum/sim/cluster": [{"admin", "broker", "herd", "upgrader"}, {"member", "members"}],
+    "fastquorum/sim/node": [{"process", "snapshots", "threads", "transport"}],
     "fastquorum/wire": [{"message", "types"}],
 }
 

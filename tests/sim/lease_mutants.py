@@ -8,7 +8,7 @@ from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.lease import LeasePromise
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.metadata.controller import ControllerRole
-from fastquorum.sim.threads import ReplicaThread
+from fastquorum.sim.node.threads import ReplicaThread
 from fastquorum.types import Micros
 from tests.sim.mutants import Mutant, Patcher
 

@@ -11,8 +11,8 @@ from fastquorum.kernels.lane import load_lane
 from fastquorum.lease import LeasePromise
 from fastquorum.sim.cluster.member import SimMember
 from fastquorum.sim.cluster.members import Members
+from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import MILLION, Prng
-from fastquorum.sim.process import Process
 from fastquorum.sim.swarm import HARDSHIPS, draw, draw_members, spared
 from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twin, World

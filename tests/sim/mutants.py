@@ -26,11 +26,11 @@ from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.roles.leader import Leader
 from fastquorum.raft.transitions import Cause
 from fastquorum.sim import runs
-from fastquorum.sim.disk import SimFile
-from fastquorum.sim.ghost import GhostBatch
-from fastquorum.sim.nemesis import Nemesis
+from fastquorum.sim.faults.nemesis import Nemesis
+from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.network import Packet
-from fastquorum.sim.process import Process
+from fastquorum.sim.node.process import Process
+from fastquorum.sim.storage.disk import SimFile
 from fastquorum.sim.world import World
 from fastquorum.storage.log.flushing import FlushResult
 from fastquorum.storage.log.log import Log

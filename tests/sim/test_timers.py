@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from fastquorum.sim.clock import LocalClock, Scheduler
 from fastquorum.sim.invariants.timers import Heard
+from fastquorum.sim.node.threads import AT_ONCE_US
 from fastquorum.sim.prng import MILLION
-from fastquorum.sim.threads import AT_ONCE_US
 
 RATES = st.integers(MILLION - 100_000, MILLION + 100_000)
 """As `sim.swarm` draws them."""

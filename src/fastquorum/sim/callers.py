@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
 from fastquorum.sim.invariants.clients import Ledger, Operation
+from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.process import Process
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, Offset
 

@@ -25,8 +25,8 @@ from fastquorum.kernels.producers import BATCHES_KEPT, sequence_after, stamp_of
 from fastquorum.node.lane.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.sim.invariants.clients import Ledger, Operation
+from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.process import Process
 from fastquorum.sim.report import Violation
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset

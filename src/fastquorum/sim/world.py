@@ -20,17 +20,17 @@ from fastquorum.sim.clock import LocalClock, Scheduler
 from fastquorum.sim.cluster.herd import SETTLE_SESSIONS, Herd
 from fastquorum.sim.cluster.members import Members
 from fastquorum.sim.cluster.population import Population
-from fastquorum.sim.disk import SimDisk
-from fastquorum.sim.ghost import Ghost, GhostBatch, GhostNode
+from fastquorum.sim.faults.nemesis import Nemesis
+from fastquorum.sim.faults.strangers import Stranger
 from fastquorum.sim.invariants.clients import Ledger, Operation
-from fastquorum.sim.logs import WatchedLog
-from fastquorum.sim.nemesis import Nemesis
+from fastquorum.sim.invariants.ghost import Ghost, GhostBatch, GhostNode
 from fastquorum.sim.network import Network, Packet, endpoint_of
+from fastquorum.sim.node.process import Build, Process
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.process import Build, Process
 from fastquorum.sim.producers import SimProducer
 from fastquorum.sim.report import Violation
-from fastquorum.sim.strangers import Stranger
+from fastquorum.sim.storage.disk import SimDisk
+from fastquorum.sim.storage.watched_log import WatchedLog
 from fastquorum.sim.swarm import ClusterSwarm, Swarm
 from fastquorum.sim.trace import Trace
 from fastquorum.storage.identity import LogKind

@@ -18,7 +18,7 @@ from fastquorum.cli.main import main
 from fastquorum.errors import CorruptionError, DirectoryError, ImageFailed
 from fastquorum.kernels import Attribute, Record, load
 from fastquorum.sim.cluster.metadata import Metadata
-from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.prng import Prng
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.invariants import (

@@ -17,8 +17,8 @@ from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
 from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.network import Packet, endpoint_of
+from fastquorum.sim.node.transport import PlainTransport
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.transport import PlainTransport
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.version import __version__
 from fastquorum.wire import frames_of

@@ -12,7 +12,7 @@ from fastquorum.controller.image.partition import Partition, Recovery
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.quorum import Quorum
-from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import Message

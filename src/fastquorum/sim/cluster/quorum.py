@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fastquorum.kernels import Kernels
 from fastquorum.node.records.control_batches import control_records
-from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.storage.log.checkpoint import CheckpointState
 from fastquorum.storage.log.voter_sets import voter_set

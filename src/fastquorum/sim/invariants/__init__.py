@@ -1,8 +1,8 @@
 """The promises, each checked against the ghost at the moment it could be broken.
 
 `state` looks at a node after each event, `emissions` into each frame as it leaves, `timers` at elections and
-resignations, `clients` at what callers are told. The ghost (`sim.ghost`) checks what concerns logs and votes on disk
-as it learns of them, `sim.world` the goals that wait for quiet. A `Violation` names what was
+resignations, `lanes` at every call of a lane, `clients` at what callers are told. The ghost checks what concerns logs
+and votes on disk as it learns of them, `sim.world` the goals that wait for quiet. A `Violation` names what was
 broken. The numbers have gaps: what is left out has no check of its own here.
 
 Safety, at every moment:

@@ -4,7 +4,7 @@ or nothing), and that a refusal is one."""
 from dataclasses import dataclass, field
 
 from fastquorum.kernels import Kernels
-from fastquorum.sim.ghost import Ghost, GhostBatch
+from fastquorum.sim.invariants.ghost import Ghost, GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.types import NodeId, Offset
 

@@ -7,7 +7,7 @@ Every frame is decoded by wire/. What it claims must be durable already; nothing
 from typing import Final
 
 from fastquorum.raft.election import ElectionState
-from fastquorum.sim.ghost import GhostNode
+from fastquorum.sim.invariants.ghost import GhostNode
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
 from fastquorum.types import NodeId

@@ -5,7 +5,7 @@ from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.node.replica import Replica
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
-from fastquorum.sim.ghost import Ghost, GhostBatch, GhostNode
+from fastquorum.sim.invariants.ghost import Ghost, GhostBatch, GhostNode
 from fastquorum.sim.report import Violation
 
 

@@ -14,7 +14,7 @@ from fastquorum.wire.messages.quorum import EndQuorumEpochRequest, VoteResponse
 from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
 
 if TYPE_CHECKING:
-    from fastquorum.sim.process import Process
+    from fastquorum.sim.node.process import Process
 
 RESIGN_SLACK_US: Final[Micros] = 50_000
 STALL_SLACK_US: Final[Micros] = 100_000

@@ -23,21 +23,21 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
 from fastquorum.sim.clock import LocalClock
-from fastquorum.sim.disk import DiskFaults, SimDisk
-from fastquorum.sim.flusher import SimFlusher
+from fastquorum.sim.faults.strangers import STRANGER_ID
 from fastquorum.sim.hazards import ProcessDied
 from fastquorum.sim.invariants import state, timers
-from fastquorum.sim.lanes import WatchedLane
-from fastquorum.sim.lock import SimLock
-from fastquorum.sim.logs import WatchedLog
+from fastquorum.sim.invariants.lanes import WatchedLane
 from fastquorum.sim.network import Packet
+from fastquorum.sim.node.lock import SimLock
+from fastquorum.sim.node.snapshots import SimSnapshots
+from fastquorum.sim.node.threads import LaneThread, ReplicaThread
+from fastquorum.sim.node.transport import SimTransport
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
-from fastquorum.sim.snapshots import SimSnapshots
-from fastquorum.sim.state import SimStateStore
-from fastquorum.sim.strangers import STRANGER_ID
-from fastquorum.sim.threads import LaneThread, ReplicaThread
-from fastquorum.sim.transport import SimTransport
+from fastquorum.sim.storage.disk import DiskFaults, SimDisk
+from fastquorum.sim.storage.flusher import SimFlusher
+from fastquorum.sim.storage.state_store import SimStateStore
+from fastquorum.sim.storage.watched_log import WatchedLog
 from fastquorum.storage.log.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset

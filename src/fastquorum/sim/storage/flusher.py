@@ -11,8 +11,8 @@ from typing import NamedTuple
 from fastquorum.errors import FsyncFailed
 from fastquorum.kernels import SegmentFile
 from fastquorum.sim.clock import Scheduler
-from fastquorum.sim.disk import SimDisk, SimFile
 from fastquorum.sim.prng import Prng
+from fastquorum.sim.storage.disk import SimDisk, SimFile
 from fastquorum.types import Micros
 
 REPORT_US = 50

@@ -12,11 +12,11 @@ from fastquorum.errors import CorruptionError, FatalError
 from fastquorum.kernels.lane import LaneMode
 from fastquorum.sim.clock import Scheduler
 from fastquorum.sim.hazards import ProcessDied
-from fastquorum.sim.lock import SimLock
+from fastquorum.sim.node.lock import SimLock
 from fastquorum.types import Micros
 
 if TYPE_CHECKING:
-    from fastquorum.sim.process import Process
+    from fastquorum.sim.node.process import Process
 
 MAINTENANCE_US = 1_000_000
 NEVER_US: Micros = -(2**62)

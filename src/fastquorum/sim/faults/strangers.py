@@ -24,7 +24,7 @@ from fastquorum.wire.messages.quorum import (
 )
 
 if TYPE_CHECKING:
-    from fastquorum.sim.process import Process
+    from fastquorum.sim.node.process import Process
     from fastquorum.sim.world import World
 
 STRANGER_ID: Final[NodeId] = 900

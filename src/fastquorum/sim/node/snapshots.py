@@ -11,7 +11,7 @@ from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch
 
 if TYPE_CHECKING:
-    from fastquorum.sim.process import Process
+    from fastquorum.sim.node.process import Process
 
 WRITE_US: Final = 5_000
 WRITE_US_MAX: Final = 2_000_000

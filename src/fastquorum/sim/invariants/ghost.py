@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft.election import ElectionState
-from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.report import Violation
+from fastquorum.sim.storage.disk import SimDisk
 from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import (
     LOG_DIRECTORY,

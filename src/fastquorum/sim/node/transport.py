@@ -9,7 +9,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.types import Endpoint, Micros
 
 if TYPE_CHECKING:
-    from fastquorum.sim.process import Process
+    from fastquorum.sim.node.process import Process
     from fastquorum.sim.world import World
 
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from fastquorum.raft import events as ev
+from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.process import Process
 from fastquorum.sim.swarm import FAULT_KINDS, Swarm
 from fastquorum.types import NO_NODE, Micros
 

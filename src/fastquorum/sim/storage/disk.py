@@ -11,8 +11,8 @@ from typing import Final
 from fastquorum.errors import FsyncFailed, StorageFailed
 from fastquorum.kernels import Buffer
 from fastquorum.sim.hazards import Hazards
-from fastquorum.sim.inode import Inode
 from fastquorum.sim.prng import Prng
+from fastquorum.sim.storage.inode import Inode
 from fastquorum.storage.ports import FileMode
 
 TEMPORARY: Final = ".tmp"
