@@ -36,9 +36,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/raft/roles/follower.py": 407,
-    "src/fastquorum/sim/cluster/metadata.py": 420,
-    "src/fastquorum/sim/node/process.py": 512,
-    "src/fastquorum/sim/world.py": 405,
     "src/fastquorum/storage/log/log.py": 604,
     "src/fastquorum/storage/log/recovery.py": 506,
     "src/fastquorum/storage/verifying.py": 407,
@@ -55,9 +52,6 @@ ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum/api": [{"producer", "quorum"}],
     "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
     "fastquorum/raft": [{"core", "messages", "role"}],
-    "fastquorum/sim": [{"callers", "cluster", "faults", "invariants", "node", "producers", "world"}],
-    "fastquorum/sim/cluster": [{"admin", "broker", "herd", "upgrader"}, {"member", "members"}],
-    "fastquorum/sim/node": [{"process", "snapshots", "threads", "transport"}],
     "fastquorum/wire": [{"message", "types"}],
 }
 

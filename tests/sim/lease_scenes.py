@@ -11,11 +11,12 @@ from fastquorum.kernels.lane import load_lane
 from fastquorum.lease import LeasePromise
 from fastquorum.sim.cluster.member import SimMember
 from fastquorum.sim.cluster.members import Members
+from fastquorum.sim.node.build import Twin
 from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.sim.swarm import HARDSHIPS, draw, draw_members, spared
 from fastquorum.sim.trace import Trace
-from fastquorum.sim.world import Twin, World
+from fastquorum.sim.world import World
 from fastquorum.types import Micros
 
 SESSION_US = 9 * SECOND
@@ -74,12 +75,12 @@ class Scene:
 
     def run(self, duration_us: Micros) -> None:
         """Raises Violation."""
-        self.world._run_for(duration_us)
+        self.world.environment.run_for(duration_us)
 
     def until(self, condition: Callable[[], bool], what: str, limit_us: Micros = 10 * SESSION_US) -> None:
-        end_us = self.world.now_us + limit_us
+        end_us = self.world.environment.now_us + limit_us
         while not condition():
-            assert self.world.now_us < end_us, f"not in time: {what}"
+            assert self.world.environment.now_us < end_us, f"not in time: {what}"
             self.run(10_000)
 
     @property
@@ -106,10 +107,10 @@ def hand_over(scene: Scene, *, resets: bool = False, hangs: bool = False) -> Non
     former = scene.leader
     if hangs:
         former.thread.stall(3 * SESSION_US)
-    began_us = scene.world.now_us
+    began_us = scene.world.environment.now_us
     holder, other = scene.cut(resets=resets)
     scene.until(lambda: not holder.is_acting, "who is cut off gives up", 4 * SESSION_US)
-    assert scene.world.now_us - began_us <= LEASE.confirmed_us + LEASE.lease_us + 2 * SECOND, (
+    assert scene.world.environment.now_us - began_us <= LEASE.confirmed_us + LEASE.lease_us + 2 * SECOND, (
         "and no later than it must"
     )
     scene.until(lambda: other.is_acting, "the other is let in", 3 * SESSION_US)
@@ -123,7 +124,7 @@ def stop_the_leader(scene: Scene) -> None:
     holder, other = scene.holder_and_other()
     end = former.ghost.end
     while former.ghost.end == end:
-        scene.world._step()
+        scene.world.environment.step()
     former.thread.freeze()  # a no-op has just left, and is to be answered by a Fetch
     scene.run(20_000)
     scene.members.separate({former.node_id, holder.node_id})
@@ -140,15 +141,17 @@ def lose_the_answer(way: str) -> None:
     scene = Scene()
     holder, other = scene.holder_and_other()
     former = scene.leader
-    scene.world.network.block(former.node_id, holder.node_id)
+    scene.world.environment.network.block(former.node_id, holder.node_id)
     if way == "leaves":
         holder.stop(3 * SESSION_US)
     else:
         holder.set_ready(False)
-    scene.until(lambda: scene.members.metadata.image.brokers[holder.broker_id].fenced, "it is fenced", SESSION_US)
+    scene.until(
+        lambda: scene.members.context.metadata.image.brokers[holder.broker_id].fenced, "it is fenced", SESSION_US
+    )
     former.die(power=False)
     for process in scene.world.processes:
-        scene.world.network.block(process.node_id, holder.node_id)
+        scene.world.environment.network.block(process.node_id, holder.node_id)
     assert holder.is_acting
     scene.until(lambda: other.is_acting, "the other is let in", 3 * SESSION_US)
 

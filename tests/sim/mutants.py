@@ -253,12 +253,14 @@ def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
 
     def and_hangs(world: World, new: list[GhostBatch], leader: Process) -> None:
         committed(world, new, leader)
-        if not world.nemesis.is_active or world.scheduler.now_us % 8:
+        if not world.nemesis.is_active or world.environment.scheduler.now_us % 8:
             return
         for each in world.processes:
             if each is not leader and each.is_running and each.flusher._sync is not None:
-                each.disk.faults.hung_until_us = world.scheduler.now_us + 2 * world.swarm.config.election_timeout_us
-                world.scheduler.after(1, lambda: leader.die(power=False))
+                each.disk.faults.hung_until_us = (
+                    world.environment.scheduler.now_us + 2 * world.environment.swarm.config.election_timeout_us
+                )
+                world.environment.scheduler.after(1, lambda: leader.die(power=False))
                 return
 
     def and_then_dies(world: World, process: Process, connection: int, packet: Packet) -> None:
@@ -267,7 +269,7 @@ def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
             return
         asked = packet.message.topics[0].partitions[0]
         if not asked.pre_vote and asked.replica_epoch % 2:
-            world.scheduler.after(1, lambda: process.die(power=True))
+            world.environment.scheduler.after(1, lambda: process.die(power=True))
 
     patcher.setattr(World, "sent", and_then_dies)
     patcher.setattr(World, "committed", and_hangs)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from fastquorum import sim
-from fastquorum.sim.cluster.herd import KINDS
+from fastquorum.sim.cluster.brokers import KINDS
 from tests.sim.campaign import failures_of, sweep
 
 SEEDS = 8

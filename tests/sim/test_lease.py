@@ -44,11 +44,13 @@ def test_who_asked_to_be_fenced_and_heard_nothing_of_it_has_its_session_under_th
 
 
 def test_a_controller_that_is_followed_answers_without_a_record_for_each(scene: Scene) -> None:
-    before = scene.members.metadata.end_offset
+    before = scene.members.context.metadata.end_offset
     scene.run(SESSION_US)
     assert scene.acting is not None
     seconds = SESSION_US // SECOND
-    assert scene.members.metadata.end_offset - before <= 2 * seconds + 1, "the no-op of every half second, and no more"
+    assert scene.members.context.metadata.end_offset - before <= 2 * seconds + 1, (
+        "the no-op of every half second, and no more"
+    )
 
 
 @pytest.mark.parametrize("name", lease_mutants.MUTANTS)

@@ -1,20 +1,19 @@
 """Simulated callers: they append and read where they think the leader is, at any moment, and believe only what
 they are told."""
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Final
 
 from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
+from fastquorum.sim.environment import Environment
 from fastquorum.sim.invariants.clients import Ledger, Operation
 from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, Offset
 
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
-
-INTERRUPTIONS = 3
+INTERRUPTIONS: Final = 3
 """Calls in the middle of somebody's turn, for each that comes by itself."""
 
 
@@ -55,13 +54,17 @@ class Barrier:
 class Callers:
     """See the module."""
 
-    def __init__(self, world: "World", ledger: Ledger, prng: Prng, interval_us: Micros, big_values: int) -> None:
+    def __init__(
+        self, environment: Environment, processes: Sequence[Process], ledger: Ledger, prng: Prng, *, appends: bool
+    ) -> None:
+        """`appends`: they do so, and read; else, where the log is the controllers', they only read."""
         self.ledger = ledger
         self.is_active = False
-        self._world = world
+        self._environment = environment
+        self._processes = processes
         self._prng = prng
-        self._interval_us = interval_us
-        self._big_values = big_values
+        self._interval_us: Micros = environment.swarm.append_interval_us
+        self._appends = appends
         self._written = 0
         self._interruptions = 0
 
@@ -70,7 +73,7 @@ class Callers:
         self._plan()
 
     def _plan(self) -> None:
-        self._world.scheduler.after(self._prng.heavy_tail(self._interval_us, 10 * self._interval_us), self._act)
+        self._environment.scheduler.after(self._prng.heavy_tail(self._interval_us, 10 * self._interval_us), self._act)
 
     def _act(self) -> None:
         if not self.is_active:
@@ -83,7 +86,7 @@ class Callers:
         self._plan()
 
     def _choose(self) -> Process | None:
-        running = [process for process in self._world.processes if process.is_running]
+        running = [process for process in self._processes if process.is_running]
         leading = [process for process in running if process.is_leading]
         if leading and self._prng.randrange(10):
             return self._prng.pick(leading)
@@ -99,7 +102,7 @@ class Callers:
         """One call from a thread of its own."""
         if not self.is_active or not process.takes_calls:
             return
-        if self._world.population is None and self._prng.randrange(4):
+        if self._appends and self._prng.randrange(4):
             process.as_caller(lambda: self.append(process))
         else:
             self.begin_barrier(process)
@@ -129,13 +132,17 @@ class Callers:
         values = []
         for _ in range(count):
             self._written += 1
-            size = self._prng.between(400, 1500) if self._prng.chance(self._big_values) else self._prng.randrange(60)
+            size = (
+                self._prng.between(400, 1500)
+                if self._prng.chance(self._environment.swarm.big_values)
+                else self._prng.randrange(60)
+            )
             values.append(b"value-%d-" % self._written + b"x" * size)
         return tuple(values)
 
     def read_back(self, process: Process, high_watermark: Offset) -> None:
         """A linearizable read shows the committed log."""
-        committed = self._world.ghost.committed
+        committed = self._environment.ghost.committed
         if not committed or high_watermark <= 0:
             return
         batch = self._prng.pick(committed)

@@ -7,9 +7,10 @@ been wrong (S31).
 
 import contextlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.errors import (
     FastQuorumError,
@@ -24,15 +25,14 @@ from fastquorum.errors import (
 from fastquorum.kernels.producers import BATCHES_KEPT, sequence_after, stamp_of
 from fastquorum.node.lane.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
-from fastquorum.sim.invariants.clients import Ledger, Operation
+from fastquorum.sim.callers import Callers
+from fastquorum.sim.environment import Environment
+from fastquorum.sim.invariants.clients import Operation
 from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset
-
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
 
 PRODUCER_ID: Final = NAMED | 1
 
@@ -105,21 +105,23 @@ class SimProducer:
 
     def __init__(
         self,
-        world: "World",
-        ledger: Ledger,
+        environment: Environment,
+        processes: Sequence[Process],
+        callers: Callers,
         prng: Prng,
-        interval_us: Micros,
         patience_us: Micros,
         *,
         is_watchful: bool,
     ) -> None:
-        """`patience_us`: how long an answer is waited for before an append is sent again. `is_watchful`: it waits for
-        none where it finds that another node leads by now."""
+        """It begins and ends with `callers`. `patience_us`: how long an answer is waited for before an append is sent
+        again. `is_watchful`: it waits for none where it finds that another node leads by now."""
         self.is_watchful: Final = is_watchful
-        self._world = world
-        self._ledger = ledger
+        self._scheduler = environment.scheduler
+        self._processes = processes
+        self._callers = callers
+        self._ledger = callers.ledger
         self._prng = prng
-        self._interval_us = interval_us
+        self._interval_us: Micros = environment.swarm.append_interval_us
         self._patience_us = patience_us
         self._epoch = -1
         """Of the instance that is open; -1: none is."""
@@ -135,10 +137,10 @@ class SimProducer:
         self._plan()
 
     def _plan(self) -> None:
-        self._world.scheduler.after(self._prng.heavy_tail(self._interval_us, 10 * self._interval_us), self._act)
+        self._scheduler.after(self._prng.heavy_tail(self._interval_us, 10 * self._interval_us), self._act)
 
     def _act(self) -> None:
-        is_over = not self._world.callers.is_active
+        is_over = not self._callers.is_active
         if is_over and not self._unsettled:
             return
         self._may_interrupt = True
@@ -149,12 +151,12 @@ class SimProducer:
 
     def interrupt(self, process: Process) -> None:
         """A call between two steps of the replica's thread. Once in a while: each makes more such moments."""
-        if self._may_interrupt and process.takes_calls and self._world.callers.is_active:
+        if self._may_interrupt and process.takes_calls and self._callers.is_active:
             self._may_interrupt = False
             process.as_caller(lambda: self._call(process, is_over=False))
 
     def _choose(self) -> Process | None:
-        running = [process for process in self._world.processes if process.is_running]
+        running = [process for process in self._processes if process.is_running]
         leading = [process for process in running if process.is_leading]
         if leading and self._prng.randrange(20):
             return self._prng.pick(leading)
@@ -224,7 +226,7 @@ class SimProducer:
 
     @property
     def _now_us(self) -> Micros:
-        return self._world.scheduler.now_us
+        return self._scheduler.now_us
 
     @property
     def _has_room(self) -> bool:

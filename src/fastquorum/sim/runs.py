@@ -8,6 +8,8 @@ from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.meant import one_of
+from fastquorum.sim.node.build import Twin
+from fastquorum.sim.phases import Phases
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
 from fastquorum.sim.swarm import (
@@ -20,7 +22,7 @@ from fastquorum.sim.swarm import (
     with_snapshots_by_age,
 )
 from fastquorum.sim.trace import Trace
-from fastquorum.sim.world import Twin, World
+from fastquorum.sim.world import World
 
 KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
@@ -70,7 +72,7 @@ def run(
     world = World(prng, swarm if cluster is None else cluster.applied(swarm), _twins(kernels), trace, cluster)
     violation: Violation | None = None
     try:
-        world.run()
+        Phases(world).run()
     except Violation as broken:
         violation = broken
     except AssertionError as error:
@@ -131,7 +133,8 @@ def _where(error: BaseException) -> str:
 
 
 def _report(seed: int, nodes: int | None, without: Sequence[str], world: World, violation: Violation | None) -> Report:
-    network, ledger = world.network, world.ledger
+    environment, ledger = world.environment, world.ledger
+    network = environment.network
     faults = {kind: count for kind, count in world.nemesis.counts.items() if count}
     for kind, count in (
         ("loss", network.lost),
@@ -141,20 +144,20 @@ def _report(seed: int, nodes: int | None, without: Sequence[str], world: World, 
         if count:
             faults[kind] = count
     if world.population is not None:
-        faults |= world.population.counts
+        faults |= world.population.context.counts
     return Report(
         seed=seed,
         brokers=0 if world.population is None else world.population.size,
         ok=violation is None,
         nodes=nodes,
         without=tuple(without),
-        trace_hash=world.trace.digest,
-        voters=world.swarm.voters,
-        observers=world.swarm.observers,
-        events=world.scheduler.events,
-        virtual_us=world.scheduler.now_us,
-        elections=len(world.ghost.leaders),
-        committed_records=world.ghost.committed_end,
+        trace_hash=environment.trace.digest,
+        voters=environment.swarm.voters,
+        observers=environment.swarm.observers,
+        events=environment.scheduler.events,
+        virtual_us=environment.scheduler.now_us,
+        elections=len(environment.ghost.leaders),
+        committed_records=environment.ghost.committed_end,
         acknowledged=ledger.acknowledged,
         unknown=sum(operation.outcome == "unknown" for operation in ledger.operations),
         barriers=ledger.barriers,
@@ -163,5 +166,5 @@ def _report(seed: int, nodes: int | None, without: Sequence[str], world: World, 
         invariant=violation.invariant if violation is not None else "",
         detail=violation.detail if violation is not None else "",
         node_id=violation.node_id if violation is not None else -1,
-        trace_tail=world.trace.last_lines if violation is not None else (),
+        trace_tail=environment.trace.last_lines if violation is not None else (),
     )

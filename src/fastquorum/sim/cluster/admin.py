@@ -1,12 +1,15 @@
 """A simulated administrator: topics come, grow, move and go, leaders are elected on request, and now and then it asks
 for what must be refused."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from fastquorum.controller.image.topics import Topic
+from fastquorum.sim.cluster.broker import SimBroker
 from fastquorum.sim.cluster.client import Client
-from fastquorum.sim.cluster.metadata import INTERNAL
+from fastquorum.sim.cluster.context import ClusterContext
+from fastquorum.sim.cluster.topics import INTERNAL
+from fastquorum.sim.host_ids import ADMIN
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import NodeId
@@ -21,10 +24,6 @@ from fastquorum.wire.messages.topics import (
     DeleteTopicsRequest,
 )
 
-if TYPE_CHECKING:
-    from fastquorum.sim.cluster.herd import Herd
-
-NODE_ID: Final = 2000
 TOPICS_MAX: Final = 6
 PREFERRED, UNCLEAN = 0, 1
 _Created = CreateTopicsRequest.CreatableTopic
@@ -33,9 +32,10 @@ _Created = CreateTopicsRequest.CreatableTopic
 class Admin(Client):
     """See the module."""
 
-    def __init__(self, herd: "Herd", prng: Prng) -> None:
-        super().__init__(herd.world, NODE_ID, prng)
-        self._herd = herd
+    def __init__(self, context: ClusterContext, brokers: Mapping[NodeId, SimBroker], prng: Prng) -> None:
+        super().__init__(context.environment, ADMIN, prng)
+        self._context = context
+        self._brokers = brokers
         self._made = 0
         self.is_active = True
 
@@ -44,13 +44,13 @@ class Admin(Client):
         self._plan()
 
     def _plan(self) -> None:
-        every_us = self._herd.session_us // 8
+        every_us = self._context.session_us // 8
         self.later(self._prng.heavy_tail(every_us, 8 * every_us), self._act)
 
     def _act(self) -> None:
         self._plan()
         if self.is_active and not self.is_waiting:
-            topics = list(self._herd.metadata.image.topics.sorted())
+            topics = list(self._context.metadata.image.topics.sorted())
             act = self._create if len(topics) < 2 else self._prng.pick(self._acts(len(topics)))
             act(self._prng.pick(topics) if topics else None)
 
@@ -67,7 +67,7 @@ class Admin(Client):
 
     def _create(self, _: Topic | None) -> None:
         self._made += 1
-        brokers = list(self._herd.brokers)
+        brokers = list(self._brokers)
         name = f"topic-{self._made}"
         if self._prng.randrange(2):
             topic = _Created(
@@ -89,7 +89,7 @@ class Admin(Client):
             return
         for each in answer.topics:
             if each.error_code == ErrorCode.NONE:
-                self._herd.metadata.was_created(each.name, each.topic_id)
+                self._context.metadata.topics.was_created(each.name, each.topic_id)
             elif each.error_code == ErrorCode.NOT_CONTROLLER:
                 self.look_elsewhere()
 
@@ -159,16 +159,16 @@ class Admin(Client):
         number = self._prng.randrange(len(topic.partitions))
         kind = UNCLEAN if self._prng.randrange(4) == 0 else PREFERRED
         if kind == UNCLEAN:
-            self._herd.metadata.allows_unclean((topic.id, number))
+            self._context.metadata.topics.allows_unclean((topic.id, number))
         wanted = ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[number])
         self.ask(ElectLeadersRequest(election_type=kind, topic_partitions=[wanted]), 2, self._told)
 
     def _unregister(self, _: Topic | None) -> None:
         """Of a broker that is not there; it will come back, and register anew."""
-        gone = [each.broker_id for each in self._herd.brokers.values() if not each.is_running]
+        gone = [each.broker_id for each in self._brokers.values() if not each.is_running]
         if gone:
             self.ask(UnregisterBrokerRequest(broker_id=self._prng.pick(gone)), 0, self._told)
 
     def _replicas(self) -> list[NodeId]:
-        brokers = self._prng.shuffled(list(self._herd.brokers))
+        brokers = self._prng.shuffled(list(self._brokers))
         return brokers[: self._prng.between(1, min(3, len(brokers)))]

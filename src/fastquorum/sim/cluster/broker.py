@@ -5,12 +5,15 @@ What it knows of the metadata lags behind the committed log, and grows only whil
 Source: KIP-631, KIP-841, KIP-903; Kafka `BrokerLifecycleManager`, `AlterPartitionManager`.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.sim.cluster.client import Client
+from fastquorum.sim.cluster.context import ClusterContext
+from fastquorum.sim.environment import CLUSTER_ID
+from fastquorum.sim.host_ids import BROKERS_FROM, IMPOSTORS_FROM
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, NodeId, Offset, Uuid
@@ -23,11 +26,6 @@ from fastquorum.wire.messages.brokers import (
 )
 from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
-if TYPE_CHECKING:
-    from fastquorum.sim.cluster.herd import Herd
-
-NODE_IDS_FROM: Final = 1000
-"""Of brokers, as hosts of the network."""
 NO_EPOCH: Final = -1
 AHEAD: Final = 1_000
 """By so much a request is ahead of what any controller has decided."""
@@ -50,9 +48,20 @@ _NOT_NOW: Final = (
 class SimBroker(Client):
     """One broker id through its lives."""
 
-    def __init__(self, herd: "Herd", broker_id: NodeId, prng: Prng, *, is_impostor: bool = False) -> None:
-        """An impostor has another's id, and no part in replication."""
-        super().__init__(herd.world, NODE_IDS_FROM + broker_id + 100 * is_impostor, prng)
+    def __init__(
+        self,
+        context: ClusterContext,
+        brokers: Mapping[NodeId, "SimBroker"],
+        broker_id: NodeId,
+        prng: Prng,
+        let_go: Callable[["SimBroker"], None],
+        *,
+        is_impostor: bool = False,
+    ) -> None:
+        """One of `brokers`; but an impostor has the id of one, and no part in replication. `let_go`: told when the
+        controllers have let it go."""
+        number = (IMPOSTORS_FROM if is_impostor else BROKERS_FROM) + broker_id
+        super().__init__(context.environment, number, prng)
         self.broker_id = broker_id
         self.epoch = NO_EPOCH
         self.is_mute = False
@@ -61,8 +70,10 @@ class SimBroker(Client):
         """It reads the metadata late."""
         self.is_stopping = False
         self._is_impostor = is_impostor
-        self._herd = herd
-        self._beat_us = herd.session_us // 4
+        self._context = context
+        self._brokers = brokers
+        self._let_go = let_go
+        self._beat_us = context.session_us // 4
         self._view_end: Offset = 0
         self._former_epoch = NO_EPOCH
 
@@ -86,7 +97,7 @@ class SimBroker(Client):
             if not self.is_running:
                 self.start()
 
-        self._world.scheduler.after(wait_us, act)
+        self._environment.scheduler.after(wait_us, act)
 
     def stop(self) -> None:
         """A controlled shutdown begins; it ends when the controller lets it go."""
@@ -111,7 +122,7 @@ class SimBroker(Client):
         is_lost = self._prng.randrange(8) == 0
         request = BrokerRegistrationRequest(
             broker_id=self.broker_id,
-            cluster_id="another-cluster-000000" if is_lost else self._herd.cluster_id,
+            cluster_id="another-cluster-000000" if is_lost else CLUSTER_ID,
             incarnation_id=self.incarnation_id,
             listeners=[listener(name="PLAINTEXT", host=f"broker-{self.broker_id}", port=9092)],
             features=[feature(name=name, min_supported_version=a, max_supported_version=b) for name, a, b in FEATURES],
@@ -129,7 +140,7 @@ class SimBroker(Client):
         elif is_lost and code != ErrorCode.INCONSISTENT_CLUSTER_ID:
             raise Violation("C7", f"a broker of another cluster is told {code}, not refused", self.broker_id)
         elif code == ErrorCode.NONE:
-            self._herd.metadata.was_registered(self.broker_id, answer.broker_epoch, self.incarnation_id)
+            self._context.metadata.was_registered(self.broker_id, answer.broker_epoch, self.incarnation_id)
             self.epoch = answer.broker_epoch
             self.note(f"has epoch {self.epoch}")
             if 0 <= self._former_epoch != self.epoch and self._prng.randrange(2):
@@ -150,7 +161,7 @@ class SimBroker(Client):
         self.ask(request, 2, told)
 
     def _heartbeat(self) -> None:
-        wants_fence = self._herd.is_active and not self.is_stopping and self._prng.randrange(40) == 0
+        wants_fence = self._context.has_faults and not self.is_stopping and self._prng.randrange(40) == 0
         request = BrokerHeartbeatRequest(
             broker_id=self.broker_id,
             broker_epoch=self.epoch,
@@ -158,7 +169,7 @@ class SimBroker(Client):
             want_fence=wants_fence,
             want_shut_down=self.is_stopping,
         )
-        self._herd.metadata.beats(request)
+        self._context.metadata.registrations.beats(request)
         self.ask(request, 2, self._on_heartbeat)
 
     def _on_heartbeat(self, answer: Message | None) -> None:
@@ -173,24 +184,24 @@ class SimBroker(Client):
         elif answer.error_code != ErrorCode.NONE:
             raise Violation("C6", f"its heartbeat is refused with {answer.error_code}", self.broker_id)
         elif answer.should_shut_down:
-            self._herd.metadata.check_let_go(self.broker_id, self.epoch)
+            self._context.metadata.check_let_go(self.broker_id, self.epoch)
             self.note("is let go")
             self.die()
-            self._herd.ended(self)
+            self._let_go(self)
         else:
             self._read_on()
 
     def _read_on(self) -> None:
         """A controller hears it, so it reads the metadata; not the last of it."""
-        metadata = self._herd.metadata
+        metadata = self._context.metadata
         lag_us = self._prng.randrange(4 * self._beat_us) if self.is_slow else self._prng.randrange(50_000)
-        self._view_end = max(self._view_end, metadata.end_at(self._world.now_us - lag_us))
+        self._view_end = max(self._view_end, metadata.end_at(self._environment.now_us - lag_us))
 
     # --- where it leads -----------------------------------------------------------------------------------------------
 
     def _propose(self) -> None:
         """One request for every partition whose ISR should be another, by what it knows."""
-        image = self._herd.metadata.image_at(self._view_end)
+        image = self._context.metadata.image_at(self._view_end)
         topics = []
         for topic_id, topic in sorted(image.topics.by_id.items()):
             asked = [
@@ -216,22 +227,27 @@ class SimBroker(Client):
             partition_epoch=partition.partition_epoch + AHEAD * (self._prng.randrange(16) == 0),
             new_isr_with_epochs=[state(broker_id=each, broker_epoch=epochs[each]) for each in sorted(members)],
         )
-        self._herd.metadata.proposes(topic_id, number, partition, epochs)
+        self._context.metadata.topics.proposes(topic_id, number, partition, epochs)
         return request
 
     def _in_sync(self, image: Image, partition: Partition) -> Iterator[NodeId]:
         """Followers that fetch; one in eight times it overlooks that one may not be in an ISR."""
         for each in partition.replicas:
-            if each == self.broker_id or not self._herd.fetches(each):
+            if each == self.broker_id or not self._fetches(each):
                 continue
             registered = image.brokers.get(each)
             is_eligible = registered is not None and registered.is_active
             if is_eligible or self._prng.randrange(8) == 0:
                 yield each
 
+    def _fetches(self, broker_id: NodeId) -> bool:
+        """Does this replica follow its leaders now?"""
+        broker = self._brokers.get(broker_id)
+        return broker is not None and broker.is_running and broker.epoch >= 0 and not broker.is_mute
+
     def _epoch_of(self, broker_id: NodeId) -> int:
         """Of a replica's last Fetch; now and then it was of its former life."""
-        broker = self._herd.brokers[broker_id]
+        broker = self._brokers[broker_id]
         is_late = broker is not self and self._prng.randrange(6) == 0
         return broker._former_epoch if is_late and broker._former_epoch >= 0 else broker.epoch
 
@@ -252,7 +268,7 @@ class SimBroker(Client):
                 if is_ahead and got != ErrorCode.NOT_CONTROLLER and got not in gone:
                     raise Violation("C6", f"a proposal ahead of the controller is told {got}", self.broker_id)
                 if got == ErrorCode.NONE:
-                    self._herd.metadata.was_altered(topic.topic_id, asked)
+                    self._context.metadata.was_altered(topic.topic_id, asked)
 
     # --- inner --------------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,14 @@
 """Somebody who asks the controllers: one connection at a time, to one of them, until it says that it is not the one."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.config import SECOND
+from fastquorum.sim.environment import Environment
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
 from fastquorum.wire import Message, decode_response, encode_request, request_header
-
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
 
 REQUEST_TIMEOUT_US: Final[Micros] = 2 * SECOND
 Told = Callable[[Message | None], None]
@@ -21,12 +19,12 @@ NO_CONNECTION: Final = -1
 class Client:
     """Implements `network.Host`."""
 
-    def __init__(self, world: "World", node_id: NodeId, prng: Prng) -> None:
+    def __init__(self, environment: Environment, node_id: NodeId, prng: Prng) -> None:
         self.node_id = node_id
         self.incarnation = 0
         self.is_running = False
         self.is_powered = True
-        self._world = world
+        self._environment = environment
         self._prng = prng
         self._target = 0
         self._number = NO_CONNECTION
@@ -36,25 +34,25 @@ class Client:
         self._asked: dict[int, tuple[int, int, Told]] = {}
 
     def note(self, text: str) -> None:
-        self._world.note(self.node_id, text)
+        self._environment.note(self.node_id, text)
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
         """In this life, if it lasts so long."""
-        scheduler = self._world.scheduler
+        scheduler = self._environment.scheduler
         scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     def begin(self) -> None:
         """A new life."""
         self.is_running = self.is_powered = True
         self.incarnation += 1
-        self._target = self._prng.randrange(self._world.swarm.voters)
+        self._target = self._prng.randrange(self._environment.swarm.voters)
 
     def die(self, *, power: bool = False) -> None:
         """Killed, or without power."""
         self.is_running = False
         self.is_powered = not power
         self._forget()
-        self._world.network.process_ended(self, silently=power)
+        self._environment.network.process_ended(self, silently=power)
 
     @property
     def is_waiting(self) -> bool:
@@ -67,7 +65,7 @@ class Client:
         frame = encode_request(request_header(message, version, number, f"client-{self.node_id}"), message)
         self._asked[number] = (key, version, told)
         if self._number == NO_CONNECTION:
-            self._number = self._world.network.connect(self, endpoint_of(self._target + 1))
+            self._number = self._environment.network.connect(self, endpoint_of(self._target + 1))
         packet = Packet(frame, None, message)
         if self._is_connected:
             self._send(packet)
@@ -78,7 +76,7 @@ class Client:
     def look_elsewhere(self) -> None:
         """That was not the active controller: ask another."""
         self._hang_up()
-        others = self._world.swarm.voters - 1
+        others = self._environment.swarm.voters - 1
         if others:
             self._target = (self._target + 1 + self._prng.randrange(others)) % (others + 1)
 
@@ -106,8 +104,7 @@ class Client:
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _send(self, packet: Packet) -> None:
-        self._world.trace.add_frame(self._world.now_us, self.node_id, self._number, packet.frame)
-        self._world.network.send(self, self._number, packet)
+        self._environment.send(self, self._number, packet)
 
     def _give_up(self, number: int) -> None:
         if number in self._asked:
@@ -117,7 +114,7 @@ class Client:
         number, asked = self._number, self._asked
         self._forget()
         if number != NO_CONNECTION:
-            self._world.network.close(self, number)
+            self._environment.network.close(self, number)
         for _, _, told in asked.values():
             told(None)
 

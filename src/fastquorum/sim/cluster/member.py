@@ -4,7 +4,7 @@ and the clocks of the simulator. What it is for is not simulated: it acts as lon
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fastquorum.broker.agent import Agent, Effect, Link, Send
 from fastquorum.broker.events import StateChanged
@@ -16,16 +16,27 @@ from fastquorum.kernels import Buffer, Kernels
 from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
 from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
+from fastquorum.sim.cluster.heartbeats import heartbeat_in
+from fastquorum.sim.environment import CLUSTER_ID, Environment
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.node.transport import PlainTransport
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.version import __version__
-from fastquorum.wire import frames_of
+from fastquorum.wire import Message, frames_of
 
-if TYPE_CHECKING:
-    from fastquorum.sim.cluster.members import Members
-    from fastquorum.sim.world import World
+
+class MemberWatcher(Protocol):
+    """What is reported of members to those who look after them."""
+
+    def sends(self, member: "SimMember", message: Message) -> None:
+        """It sends this."""
+
+    def changed(self, member: "SimMember") -> None:
+        """Its state is another."""
+
+    def ended(self, member: "SimMember") -> None:
+        """It went, in good order or not."""
 
 
 class SimMember(PlainTransport):
@@ -33,8 +44,8 @@ class SimMember(PlainTransport):
 
     def __init__(
         self,
-        world: "World",
-        members: "Members",
+        environment: Environment,
+        watcher: MemberWatcher,
         node_id: NodeId,
         broker_id: NodeId,
         config: MemberConfig,
@@ -51,8 +62,8 @@ class SimMember(PlainTransport):
         self.is_frozen = False
         """SIGSTOP: it does nothing, and its clock goes on."""
         self.agent: Agent
-        self._world = world
-        self._members = members
+        self._environment = environment
+        self._watcher = watcher
         self._config = config
         self._kernels = kernels
         self._prng = prng
@@ -71,7 +82,7 @@ class SimMember(PlainTransport):
         return self.is_running and self.clock.now_us < self.agent.view.lease_until_us
 
     def note(self, text: str) -> None:
-        self._world.note(self.node_id, text)
+        self._environment.note(self.node_id, text)
 
     # --- life and death -----------------------------------------------------------------------------------------------
 
@@ -85,8 +96,8 @@ class SimMember(PlainTransport):
         self._tick_at_us = -1
         settings = MemberSettings(
             broker_id=self.broker_id,
-            cluster_id=self._members.cluster_id,
-            bootstrap=tuple(endpoint_of(voter) for voter in self._world.ghost.voters),
+            cluster_id=CLUSTER_ID,
+            bootstrap=tuple(endpoint_of(voter) for voter in self._environment.ghost.voters),
             incarnation_id=random_id(self._prng),
             log_dirs=(random_id(self._prng),),
         )
@@ -102,7 +113,7 @@ class SimMember(PlainTransport):
             return
         self.is_running, self.is_powered = False, not power
         self.note("dies")
-        self._world.network.process_ended(self, silently=power)
+        self._environment.network.process_ended(self, silently=power)
 
     def freeze(self) -> None:
         """Stop the process; its lease runs on."""
@@ -128,7 +139,7 @@ class SimMember(PlainTransport):
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
         """In this life, if it lasts so long."""
-        scheduler = self._world.scheduler
+        scheduler = self._environment.scheduler
         scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     # --- network.Host -------------------------------------------------------------------------------------------------
@@ -149,15 +160,14 @@ class SimMember(PlainTransport):
     # --- node.ports.Transport -----------------------------------------------------------------------------------------
 
     def connect(self, endpoint: Endpoint) -> int:
-        return self._world.network.connect(self, endpoint)
+        return self._environment.network.connect(self, endpoint)
 
     def send(self, connection: int, frame: Buffer) -> None:
         data = bytes(frame)
-        self._world.trace.add_frame(self._world.now_us, self.node_id, connection, data)
-        self._world.network.send(self, connection, Packet(data, None, self._members.heartbeat_in(data)))
+        self._environment.send(self, connection, Packet(data, None, heartbeat_in(data)))
 
     def close(self, connection: int) -> None:
-        self._world.network.close(self, connection)
+        self._environment.network.close(self, connection)
 
     def wake(self) -> None:
         """Nothing: it has one thread."""
@@ -178,10 +188,10 @@ class SimMember(PlainTransport):
         due_us = self.agent.deadline_us
         if due_us < 0:
             return
-        at_us = max(self.clock.world_time(due_us), self._world.now_us + 1)
+        at_us = max(self.clock.world_time(due_us), self._environment.now_us + 1)
         if self._tick_at_us < 0 or at_us < self._tick_at_us:
             self._tick_at_us = at_us
-            self._world.scheduler.in_life(self, at_us, lambda: self._tick_planned(at_us))
+            self._environment.scheduler.in_life(self, at_us, lambda: self._tick_planned(at_us))
 
     def _tick_planned(self, at_us: Micros) -> None:
         if at_us == self._tick_at_us:
@@ -206,13 +216,13 @@ class SimMember(PlainTransport):
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                self._members.sends(effect.message)
+                self._watcher.sends(self, effect.message)
                 now_us = self.clock.now_us
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now_us))
             elif isinstance(effect, StateChanged):
                 self.note(f"is {effect.state} with epoch {effect.epoch}")
-                self._members.changed(self)
+                self._watcher.changed(self)
                 if effect.state is State.GONE:
-                    self._members.ended(self)
+                    self._watcher.ended(self)
                     self.die()
                     return

@@ -4,28 +4,23 @@ to the controllers beneath them, and the promise that is theirs: C17, at most on
 Nobody else is in such a cluster: whatever is registered there is registered to act.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.config import MS
 from fastquorum.controller.image.image import Image
-from fastquorum.kernels import Kernels
 from fastquorum.sim.clock import LocalClock
+from fastquorum.sim.cluster.context import ClusterContext
+from fastquorum.sim.cluster.heartbeats import heartbeat_of
 from fastquorum.sim.cluster.member import SimMember
-from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.host_ids import MEMBERS_FROM
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.sim.report import Violation
+from fastquorum.sim.swarm import ClusterSwarm
 from fastquorum.types import Micros, NodeId
-from fastquorum.wire import ApiKey, Message, decode_request
-from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
-from fastquorum.wire.messages.controller_heartbeat import BrokerState, MetadataHeartbeatRequest
+from fastquorum.wire import Message
 
-if TYPE_CHECKING:
-    from fastquorum.sim.swarm import ClusterSwarm
-    from fastquorum.sim.world import World
-
-NODE_IDS_FROM: Final = 3000
-"""Of members, as hosts of the network."""
 BROKER_ID: Final = 50
 """That all of them want to be."""
 CLOCK_ERROR: Final = 100_000
@@ -34,39 +29,40 @@ KINDS: Final = ("crash", "bounce", "freeze", "cut_off", "leave", "unready", "los
 
 
 class Members:
-    """Implements `population.Population`."""
+    """Implements `population.Population`, and `member.MemberWatcher`."""
 
-    def __init__(
-        self,
-        world: "World",
-        kernels: Kernels,
-        prng: Prng,
-        cluster_id: str,
-        cluster: "ClusterSwarm",
-    ) -> None:
-        session_us = cluster.session_us
-        self.world = world
-        self.cluster_id = cluster_id
-        self.session_us = session_us
-        self.metadata = Metadata(world, kernels, session_us)
-        self.metadata.on_committed = self._check_registrations
-        self.counts: dict[str, int] = {}
+    def __init__(self, context: ClusterContext, cluster: ClusterSwarm, prng: Prng) -> None:
+        self.context = context
+        context.metadata.on_committed = self._check_registrations
         self.admissions = 0
         """How often one of them began to act."""
+        self._environment = context.environment
+        self._session_us = session_us = context.session_us
         self._prng = prng.fork()
-        self.is_active = False
         config = MemberConfig(
             heartbeat_interval_us=session_us * prng.between(2, 8) // 32,
             session_timeout_us=session_us,
             request_timeout_us=min(session_us // 4, 2_000 * MS),
             metadata_heartbeats=cluster.metadata_heartbeats,
         )
-        self.processes = [self._member(number, config, kernels, prng.fork()) for number in range(cluster.members)]
+        self.processes = [self._member(number, config, prng.fork()) for number in range(cluster.members)]
+        self._faults: dict[str, Callable[[SimMember], None]] = {
+            "crash": self._crash,
+            "bounce": self._bounce,
+            "freeze": self._freeze,
+            "cut_off": self._cut_off,
+            "leave": self._leave,
+            "unready": self._unready,
+            "lost": self._lost,
+            "side": self._side,
+        }
+        """By the names of KINDS."""
 
-    def _member(self, number: int, config: MemberConfig, kernels: Kernels, prng: Prng) -> SimMember:
+    def _member(self, number: int, config: MemberConfig, prng: Prng) -> SimMember:
         rate = MILLION + (prng.between(-CLOCK_ERROR, CLOCK_ERROR) if prng.randrange(2) else 0)
-        clock = LocalClock(self.world.scheduler, prng.randrange(1000 * MILLION), rate)
-        return SimMember(self.world, self, NODE_IDS_FROM + number, BROKER_ID, config, kernels, clock, prng)
+        clock = LocalClock(self._environment.scheduler, prng.randrange(1000 * MILLION), rate)
+        kernels = self.context.kernels
+        return SimMember(self._environment, self, MEMBERS_FROM + number, BROKER_ID, config, kernels, clock, prng)
 
     @property
     def size(self) -> int:
@@ -83,11 +79,11 @@ class Members:
             member.start()
 
     def begin_faults(self) -> None:
-        self.is_active = True
+        self.context.has_faults = True
         self._plan()
 
     def end_faults(self) -> None:
-        self.is_active = False
+        self.context.has_faults = False
         for member in self.processes:
             if not member.is_running:
                 member.start()
@@ -96,23 +92,16 @@ class Members:
             member.set_ready(True)
 
     def missing(self) -> str:
-        if any(process.thread.is_busy for process in self.world.processes if process.is_running):
+        if any(process.thread.is_busy for process in self.context.processes if process.is_running):
             return "L8: a controller's Python hangs"
         return "" if any(each.is_acting for each in self.processes) else "L8: no member acts"
 
     # --- what they do -------------------------------------------------------------------------------------------------
 
-    def heartbeat_in(self, frame: bytes) -> BrokerHeartbeatRequest | None:
-        """What a frame says, if the checks look into it: a heartbeat, in KIP-631's words."""
-        if int.from_bytes(frame[:2], "big") not in (ApiKey.BROKER_HEARTBEAT, ApiKey.METADATA_HEARTBEAT):
-            return None
-        return _heartbeat(decode_request(frame)[1])
-
-    def sends(self, message: Message) -> None:
-        """One sends this."""
-        heartbeat = _heartbeat(message)
+    def sends(self, member: SimMember, message: Message) -> None:
+        heartbeat = heartbeat_of(message)
         if heartbeat is not None:
-            self.metadata.beats(heartbeat)
+            self.context.metadata.registrations.beats(heartbeat)
 
     def changed(self, member: SimMember) -> None:
         """C17: when one of them begins to act nobody else does."""
@@ -128,7 +117,7 @@ class Members:
                 raise Violation("C17", text, member.node_id)
 
     def ended(self, member: SimMember) -> None:
-        """It went, in good order or not; another process takes its place."""
+        """Another process takes its place."""
         self._start_after(member, self._duration())
 
     def _check_registrations(self, before: Image, after: Image) -> None:
@@ -145,32 +134,33 @@ class Members:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        every_us = self.session_us
-        self.world.scheduler.after(self._prng.heavy_tail(every_us, 4 * every_us), self._strike)
+        every_us = self._session_us
+        self._environment.scheduler.after(self._prng.heavy_tail(every_us, 4 * every_us), self._strike)
 
     def _strike(self) -> None:
-        if not self.is_active:
+        if not self.context.has_faults:
             return
         kind = self._prng.pick(KINDS)
         running = [each for each in self.processes if each.is_running and not each.is_frozen]
         if running:
             acting = [each for each in running if each.is_acting]
             victim = self._prng.pick(acting or running)
-            self.counts[f"member {kind}"] = self.counts.get(f"member {kind}", 0) + 1
+            counts = self.context.counts
+            counts[f"member {kind}"] = counts.get(f"member {kind}", 0) + 1
             victim.note(f"fault: {kind}")
-            getattr(self, f"_{kind}")(victim)
+            self._faults[kind](victim)
         self._plan()
 
     def _duration(self) -> Micros:
         """Around a session timeout: sometimes the controllers notice, sometimes they do not."""
-        return self._prng.heavy_tail(self.session_us, 4 * self.session_us)
+        return self._prng.heavy_tail(self._session_us, 4 * self._session_us)
 
     def _start_after(self, member: SimMember, wait_us: Micros) -> None:
         def start() -> None:
             if not member.is_running:
                 member.start()
 
-        self.world.scheduler.after(wait_us, start)
+        self._environment.scheduler.after(wait_us, start)
 
     def _crash(self, member: SimMember) -> None:
         member.die(power=self._prng.randrange(2) == 0)
@@ -178,7 +168,7 @@ class Members:
 
     def _bounce(self, member: SimMember) -> None:
         member.die()
-        self._start_after(member, self._prng.between(1, self.session_us // 3))
+        self._start_after(member, self._prng.between(1, self._session_us // 3))
 
     def _freeze(self, member: SimMember) -> None:
         member.freeze()
@@ -190,28 +180,23 @@ class Members:
         member.later(self._duration(), thaw)
 
     def _cut_off(self, member: SimMember) -> None:
-        """From some of the controllers, one way or both."""
-        for process in self.world.processes:
-            if self._prng.randrange(2):
-                self.world.network.block(member.node_id, process.node_id)
-            if self._prng.randrange(2):
-                self.world.network.block(process.node_id, member.node_id)
+        self.context.cut_off_partly(member.node_id, self._prng)
 
     def _side(self, member: SimMember) -> None:
         """It and the leader on the one side, all others on the other; now and then that leader's Python hangs."""
-        leaders = [each for each in self.world.processes if each.is_leading]
+        leaders = self.context.leaders()
         if not leaders:
             return
         leader = self._prng.pick(leaders)
         if self._prng.randrange(2):
-            leader.thread.stall(self._prng.between(self.session_us // 2, 3 * self.session_us // 2))
+            leader.thread.stall(self._prng.between(self._session_us // 2, 3 * self._session_us // 2))
         self.separate({leader.node_id, member.node_id}, resets=self._prng.randrange(3) == 0)
-        self.world.scheduler.after(self._prng.between(1, 4) * self.session_us, self._heal)
+        self._environment.scheduler.after(self._prng.between(1, 4) * self._session_us, self._heal)
 
     def separate(self, side: set[NodeId], *, resets: bool = False) -> None:
         """These hosts on the one side, all others on the other: silently, or so that connections end."""
-        network = self.world.network
-        hosts = [each.node_id for each in self.world.processes] + [each.node_id for each in self.processes]
+        network = self._environment.network
+        hosts = [each.node_id for each in self.context.processes] + [each.node_id for each in self.processes]
         for a in sorted(side):
             for b in hosts:
                 if b in side:
@@ -223,7 +208,7 @@ class Members:
                     network.block(b, a)
 
     def _leave(self, member: SimMember) -> None:
-        member.stop(self.session_us)
+        member.stop(self._session_us)
 
     def _unready(self, member: SimMember) -> None:
         member.set_ready(False)
@@ -231,39 +216,26 @@ class Members:
 
     def _lost(self, member: SimMember) -> None:
         """It asks to be fenced, or to go; the leader does not come to answer, and the next one does not know it."""
-        leaders = [each for each in self.world.processes if each.is_leading]
+        leaders = self.context.leaders()
         if not leaders:
             return
         leader = self._prng.pick(leaders)
-        self.world.network.block(leader.node_id, member.node_id)
+        self._environment.network.block(leader.node_id, member.node_id)
         if self._prng.randrange(2):
             self._leave(member)
         else:
             self._unready(member)
 
         def replace_leader() -> None:
-            if not self.is_active:
+            if not self.context.has_faults:
                 return
             leader.die(power=False)
-            for process in self.world.processes:
-                self.world.network.block(process.node_id, member.node_id)
+            for process in self.context.processes:
+                self._environment.network.block(process.node_id, member.node_id)
 
-        self.world.scheduler.after(self._prng.randrange(self.session_us // 4), replace_leader)
-        self.world.scheduler.after(self._prng.between(1, 3) * self.session_us, self._heal)
+        self._environment.scheduler.after(self._prng.randrange(self._session_us // 4), replace_leader)
+        self._environment.scheduler.after(self._prng.between(1, 3) * self._session_us, self._heal)
 
     def _heal(self) -> None:
-        if self.is_active:
-            self.world.network.heal(self._prng.randrange(MILLION))
-
-
-def _heartbeat(message: Message) -> BrokerHeartbeatRequest | None:
-    """One of KIP-343 does not say how far its member has read: it counts as having read everything."""
-    if isinstance(message, MetadataHeartbeatRequest):
-        return BrokerHeartbeatRequest(
-            broker_id=message.broker_id,
-            broker_epoch=message.incarnation_id,
-            current_metadata_offset=1 << 62,
-            want_fence=message.target_state == BrokerState.INACTIVE,
-            want_shut_down=message.target_state == BrokerState.STOPPING,
-        )
-    return message if isinstance(message, BrokerHeartbeatRequest) else None
+        if self.context.has_faults:
+            self._environment.network.heal(self._prng.randrange(MILLION))

@@ -1,20 +1,19 @@
-"""What the simulated world asks of those who use the controllers, be they brokers or members."""
+"""What the phases of a simulated world ask of those who use its controllers, be they brokers or members."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
-from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.cluster.context import ClusterContext
 from fastquorum.sim.network import Host
-from fastquorum.types import Micros
+
+SETTLE_SESSIONS: Final = 12
+"""Within so many session timeouts all is well again."""
 
 
 class Population(Protocol):
     """Those who register with the controllers, and what befalls them."""
 
-    metadata: Metadata
-    session_us: Micros
-    counts: dict[str, int]
-    """Faults that struck them, by kind."""
+    context: ClusterContext
 
     @property
     def size(self) -> int:

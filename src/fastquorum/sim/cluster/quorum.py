@@ -1,7 +1,7 @@
 """What the committed log really says of the quorum itself, kept outside the nodes: its kraft.version and its voters."""
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastquorum.kernels import Kernels
 from fastquorum.node.records.control_batches import control_records
@@ -9,11 +9,8 @@ from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.storage.log.checkpoint import CheckpointState
 from fastquorum.storage.log.voter_sets import voter_set
-from fastquorum.types import NodeId, Offset, VoterSet
+from fastquorum.types import NodeId, Offset, ReplicaKey, VoterSet
 from fastquorum.wire.records.control_values import KRaftVersionRecord, VotersRecord
-
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
 
 
 class _Stand(NamedTuple):
@@ -27,10 +24,11 @@ class _Stand(NamedTuple):
 class Quorum:
     """See the module."""
 
-    def __init__(self, world: "World", kernels: Kernels) -> None:
-        self._world = world
+    def __init__(self, kernels: Kernels, kraft_version: int, voters: list[ReplicaKey]) -> None:
+        """Begun with this version; its voters are always these."""
         self._kernels = kernels
-        self._stands = [_Stand(0, world.swarm.kraft_version, VoterSet())]
+        self._voters = voters
+        self._stands = [_Stand(0, kraft_version, VoterSet())]
 
     @property
     def kraft_version(self) -> int:
@@ -50,10 +48,10 @@ class Quorum:
         self._stands.append(_Stand(batch.end, kraft_version, voters))
 
     def _check_voters(self, voters: VoterSet, offset: Offset) -> None:
-        """The simulated quorum's voters are always the same, wherever they say they are."""
-        keys = [process.build.member.key for process in self._world.processes[: self._world.swarm.voters]]
-        if [voter.key for voter in voters] != keys:
-            raise Violation("S14", f"the voters at {offset} are {[voter.key for voter in voters]}, not {keys}")
+        """They are the same, wherever they say they are."""
+        keys = [voter.key for voter in voters]
+        if keys != self._voters:
+            raise Violation("S14", f"the voters at {offset} are {keys}, not {self._voters}")
 
     def was_raised(self, kraft_version: int) -> None:
         """Somebody is told so: it is committed."""

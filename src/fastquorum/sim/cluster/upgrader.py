@@ -2,27 +2,25 @@
 in vain, since not all voters were heard yet or the controller has changed. Begun amid the faults, what raises it lies
 in logs for a while without being committed."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.sim.cluster.client import Client
+from fastquorum.sim.cluster.context import ClusterContext
+from fastquorum.sim.host_ids import UPGRADER
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-if TYPE_CHECKING:
-    from fastquorum.sim.cluster.herd import Herd
-
-NODE_ID: Final = 2001
 UPGRADE: Final = 1
 
 
 class Upgrader(Client):
     """See the module."""
 
-    def __init__(self, herd: "Herd", prng: Prng) -> None:
-        super().__init__(herd.world, NODE_ID, prng)
-        self._herd = herd
+    def __init__(self, context: ClusterContext, prng: Prng) -> None:
+        super().__init__(context.environment, UPGRADER, prng)
+        self._context = context
         self.is_active = False
 
     def start(self) -> None:
@@ -30,7 +28,7 @@ class Upgrader(Client):
         self._plan()
 
     def _plan(self) -> None:
-        every_us = self._herd.session_us // 3
+        every_us = self._context.session_us // 3
         self.later(self._prng.heavy_tail(every_us, 8 * every_us), self._act)
 
     def _act(self) -> None:
@@ -44,14 +42,14 @@ class Upgrader(Client):
             validate_only=validate_only,
         )
         self.ask(request, 2, self._on_checked if validate_only else self._on_raised)
-        interval_us = self._world.swarm.config.snapshot_interval_us
+        interval_us = self._environment.swarm.config.snapshot_interval_us
         if interval_us and not validate_only:
             self._hold_commits(self._prng.between(1, 4) * interval_us)
 
     def _hold_commits(self, duration_us: Micros) -> None:
         """What the controller appends now reaches the others, but their acknowledgements reach it later: meanwhile
         snapshots are begun before a record that lies behind their end, not committed."""
-        network, processes = self._world.network, self._world.processes
+        network, processes = self._environment.network, self._context.processes
         leader = next((process for process in processes if process.is_leading), None)
         if leader is None:
             return
@@ -63,7 +61,7 @@ class Upgrader(Client):
             for node_id in others:
                 network.release(node_id, leader.node_id)
 
-        self._world.scheduler.after(duration_us, release)
+        self._environment.scheduler.after(duration_us, release)
 
     def _on_checked(self, answer: Message | None) -> None:
         if isinstance(answer, UpdateFeaturesResponse) and answer.error_code == ErrorCode.NOT_CONTROLLER:
@@ -72,5 +70,5 @@ class Upgrader(Client):
     def _on_raised(self, answer: Message | None) -> None:
         self._on_checked(answer)
         if isinstance(answer, UpdateFeaturesResponse) and answer.error_code == ErrorCode.NONE:
-            self._herd.metadata.quorum.was_raised(1)
-            self._herd.counts["kraft.version is raised"] = 1
+            self._context.metadata.quorum.was_raised(1)
+            self._context.counts["kraft.version is raised"] = 1

@@ -1,32 +1,74 @@
 """Makes the faults, in the seed's rhythm, and mends everything when the time for mending has come."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from fastquorum.raft import events as ev
+from fastquorum.sim.callers import Callers
+from fastquorum.sim.environment import Environment
+from fastquorum.sim.faults.strangers import Stranger
 from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
-from fastquorum.sim.swarm import FAULT_KINDS, Swarm
+from fastquorum.sim.swarm import FAULT_KINDS
 from fastquorum.types import NO_NODE, Micros
-
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
 
 
 class Nemesis:
     """See the module. Counts what it does by kind."""
 
-    def __init__(self, world: "World", swarm: Swarm, prng: Prng) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        processes: Sequence[Process],
+        prng: Prng,
+        stranger: Stranger,
+        callers: Callers,
+        came_back: Callable[[Process], None],
+    ) -> None:
+        """`came_back`: told of a process that was stopped, and goes on."""
+        self._swarm = swarm = environment.swarm
         self.counts: dict[str, int] = dict.fromkeys(FAULT_KINDS, 0)
         self.is_active = False
-        self._world = world
-        self._swarm = swarm
+        self._environment = environment
+        self._scheduler = environment.scheduler
+        self._network = environment.network
+        self._processes = processes
         self._prng = prng
+        self._callers = callers
+        self._came_back = came_back
         self._rhythm = swarm.config.election_timeout_us
+        self._at_large: dict[str, Callable[[], None]] = {
+            "heal": self._heal,
+            "split": self._split,
+            "weather": self._weather,
+        }
+        self._on_victims: dict[str, Callable[[Process], None]] = {
+            "kill": self._kill,
+            "power": self._power,
+            "crash_point": self._crash_point,
+            "crash_all": self._crash_all,
+            "freeze": self._freeze,
+            "stall": self._stall,
+            "isolate": self._isolate,
+            "relay": self._relay,
+            "one_way": self._one_way,
+            "clog": self._clog,
+            "sync_error": self._sync_error,
+            "disk_full": self._disk_full,
+            "slow_disk": self._slow_disk,
+            "hung_disk": self._hung_disk,
+            "state_error": self._state_error,
+            "transfer": self._transfer,
+            "stop": self._stop,
+            "refuse": self._refuse,
+            "stranger": stranger.disturb,
+            "delay": self._delay,
+        }
+        """By the names of FAULT_KINDS: those that need a victim, above those that do not."""
         self._tickets = [kind for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True) for _ in range(weight)]
 
     def begin(self) -> None:
         self.is_active = True
-        swarm, faults = self._swarm, self._world.network.faults
+        swarm, faults = self._swarm, self._network.faults
         faults.loss, faults.duplication = swarm.loss, swarm.duplication
         faults.reordering, faults.half_open = swarm.reordering, swarm.half_open
         self._plan()
@@ -34,15 +76,15 @@ class Nemesis:
     def end(self, core: list[Process]) -> None:
         """No new faults; what `core` needs is mended."""
         self.is_active = False
-        world = self._world
-        faults = world.network.faults
+        faults = self._network.faults
         faults.loss = faults.duplication = faults.reordering = 0
         faults.delay_us, faults.delay_us_max = 200, 2_000
-        world.network.heal(500_000)
-        world.network.take_connections()
-        world.faults.recovery_crash = world.faults.truncation_crash = 0
-        for process in world.processes:
-            process.crash_in = 0
+        self._network.heal(500_000)
+        self._network.take_connections()
+        within = self._environment.faults
+        within.recovery_crash = within.truncation_crash = 0
+        for process in self._processes:
+            process.hazards.crash_in = 0
             disk = process.disk.faults
             disk.failing_syncs, disk.failing_flushes, disk.is_full, disk.hung_until_us = 0, 0, False, -1
             disk.sync_us, disk.sync_us_max = 100, 1_000
@@ -57,22 +99,26 @@ class Nemesis:
 
     def _plan(self) -> None:
         interval_us = self._prng.heavy_tail(self._swarm.fault_interval_us, 8 * self._swarm.fault_interval_us)
-        self._world.scheduler.after(interval_us, self._strike)
+        self._scheduler.after(interval_us, self._strike)
 
     def _strike(self) -> None:
         if not self.is_active or not self._tickets:
             return
         kind = self._prng.pick(self._tickets)
         process = self._victim()
-        if process is not None or kind in ("heal", "weather", "split"):
+        at_large = self._at_large.get(kind)
+        if process is not None or at_large is not None:
             self.counts[kind] += 1
-            self._world.note(process.node_id if process is not None else -1, f"fault: {kind}")
-            getattr(self, f"_{kind}")(process)
+            self._environment.note(process.node_id if process is not None else -1, f"fault: {kind}")
+        if at_large is not None:
+            at_large()
+        elif process is not None:
+            self._on_victims[kind](process)
         self._plan()
 
     def _victim(self) -> Process | None:
         """A running process; the leader every other time, if there is one."""
-        running = [process for process in self._world.processes if process.is_running]
+        running = [process for process in self._processes if process.is_running]
         leaders = [process for process in running if process.is_leading]
         if leaders and self._prng.randrange(2):
             return self._prng.pick(leaders)
@@ -82,7 +128,7 @@ class Nemesis:
         return self._prng.heavy_tail(self._rhythm, 12 * self._rhythm)
 
     def _absence(self) -> Micros:
-        return self._successor_us() if self._prng.chance(self._world.faults.succession) else self._duration()
+        return self._successor_us() if self._prng.chance(self._environment.faults.succession) else self._duration()
 
     def _successor_us(self) -> Micros:
         """About when the others have elected a leader."""
@@ -98,12 +144,11 @@ class Nemesis:
         process.die(power=True)
 
     def _crash_point(self, process: Process) -> None:
-        process.crash_in = self._prng.between(1, 40)
-        process.crash_loses_power = self._prng.randrange(3) > 0
+        process.hazards.crash_soon(self._prng)
 
     def _crash_all(self, process: Process) -> None:
         power = self._prng.randrange(2) == 0
-        for each in self._world.processes:
+        for each in self._processes:
             each.die(power=power)
 
     def _freeze(self, process: Process) -> None:
@@ -113,16 +158,16 @@ class Nemesis:
         def thaw() -> None:
             if process.is_running and process.incarnation == incarnation and process.thread.is_frozen:
                 process.thread.thaw()
-                self._world.came_back(process)
+                self._came_back(process)
 
-        self._world.scheduler.after(self._absence(), thaw)
+        self._scheduler.after(self._absence(), thaw)
 
     def _stall(self, process: Process) -> None:
         process.thread.stall(self._absence())
 
     def _transfer(self, process: Process) -> None:
         if process.is_leading:
-            preferred = self._prng.pick((NO_NODE, *self._world.ghost.voters))
+            preferred = self._prng.pick((NO_NODE, *self._environment.ghost.voters))
             process.request(ev.ResignRequested(preferred, process.replica.raft.epoch))
 
     def _stop(self, process: Process) -> None:
@@ -135,12 +180,12 @@ class Nemesis:
 
     def _cut_off(self, process: Process, ways: int = 0) -> None:
         """0: both ways; 1: it is not heard; 2: it does not hear."""
-        for other in self._world.processes:
+        for other in self._processes:
             if other is not process:
                 if ways != 2:
-                    self._world.network.block(process.node_id, other.node_id)
+                    self._network.block(process.node_id, other.node_id)
                 if ways != 1:
-                    self._world.network.block(other.node_id, process.node_id)
+                    self._network.block(other.node_id, process.node_id)
 
     def _relay(self, process: Process) -> None:
         """Cut off until others have elected a leader; back just when that one is cut off."""
@@ -150,72 +195,69 @@ class Nemesis:
         def relay() -> None:
             if not self.is_active:
                 return
-            leaders = [each for each in self._world.processes if each.is_leading and each is not process]
-            self._world.network.heal(self._prng.randrange(1_000_000))
+            leaders = [each for each in self._processes if each.is_leading and each is not process]
+            self._network.heal(self._prng.randrange(1_000_000))
             if leaders:
                 self._cut_off(leaders[-1])
 
-        self._world.scheduler.after(cut_us, relay)
+        self._scheduler.after(cut_us, relay)
 
-    def _split(self, process: Process | None) -> None:
-        sides = [self._prng.randrange(2) for _ in self._world.processes]
-        for a, process_a in enumerate(self._world.processes):
-            for b, process_b in enumerate(self._world.processes):
+    def _split(self) -> None:
+        sides = [self._prng.randrange(2) for _ in self._processes]
+        for a, process_a in enumerate(self._processes):
+            for b, process_b in enumerate(self._processes):
                 if sides[a] != sides[b]:
-                    self._world.network.block(process_a.node_id, process_b.node_id)
+                    self._network.block(process_a.node_id, process_b.node_id)
 
     def _one_way(self, process: Process) -> None:
-        for other in self._world.processes:
+        for other in self._processes:
             if other is not process and self._prng.randrange(2):
-                self._world.network.block(process.node_id, other.node_id)
+                self._network.block(process.node_id, other.node_id)
 
     def _clog(self, process: Process) -> None:
-        other = self._prng.pick(self._world.processes)
+        other = self._prng.pick(self._processes)
         if other is process:
             return
-        network = self._world.network
-        network.block(process.node_id, other.node_id)
-        self._world.scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), lambda: self._heal(None))
+        self._network.block(process.node_id, other.node_id)
+        self._scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), self._heal)
 
     def _delay(self, process: Process) -> None:
         """What a voter sends to the leader arrives, but only when it has given the leader up. Before it does, nobody
         else is heard, and somebody asks the leader whether it leads: what came late must not confirm it."""
-        world, network, after = self._world, self._world.network, self._world.scheduler.after
-        leader = next((each for each in world.processes if each.is_leading), None)
-        others = [each for each in world.processes if each.node_id in world.ghost.voters and each is not leader]
+        network, after = self._network, self._scheduler.after
+        leader = next((each for each in self._processes if each.is_leading), None)
+        voters = self._environment.ghost.voters
+        others = [each for each in self._processes if each.node_id in voters and each is not leader]
         if leader is None or not others:
             return
         late = process if process in others else self._prng.pick(others)
         network.block(late.node_id, leader.node_id)
 
         def cut_off_the_others() -> None:
-            for other in world.processes:
+            for other in self._processes:
                 if self.is_active and other not in (late, leader):
                     network.block(other.node_id, leader.node_id)
-            after(1, lambda: world.callers.begin_barrier(leader))
+            after(1, lambda: self._callers.begin_barrier(leader))
 
         timeout_us = self._swarm.config.fetch_timeout_us
         alone_us = self._prng.between(timeout_us, 2 * timeout_us)
         late_us = alone_us + self._prng.between(self._rhythm // 20, self._rhythm // 2)
         after(alone_us, cut_off_the_others)
         after(late_us, lambda: network.release(late.node_id, leader.node_id))
-        after(late_us + self._rhythm, lambda: self._heal(None))
+        after(late_us + self._rhythm, self._heal)
 
-    def _heal(self, process: Process | None) -> None:
+    def _heal(self) -> None:
         if self.is_active:
-            self._world.network.heal(self._prng.randrange(1_000_000))
+            self._network.heal(self._prng.randrange(1_000_000))
 
-    def _weather(self, process: Process | None) -> None:
-        faults = self._world.network.faults
+    def _weather(self) -> None:
+        faults = self._network.faults
         faults.delay_us = self._prng.pick((100, 200, 1_000, self._rhythm // 50))
         faults.delay_us_max = self._prng.pick((2_000, 20_000, self._rhythm // 2))
 
     def _refuse(self, process: Process) -> None:
-        until_us = self._world.now_us + self._duration()
-        self._world.network.refuse(process.node_id, until_us, accepts=self._prng.randrange(2) == 0)
-
-    def _stranger(self, process: Process) -> None:
-        self._world.stranger.disturb(process)
+        until_us = self._environment.now_us + self._duration()
+        self._network.refuse(process.node_id, until_us, accepts=self._prng.randrange(2) == 0)
 
     # --- disks --------------------------------------------------------------------------------------------------------
 
@@ -231,7 +273,7 @@ class Nemesis:
         def free() -> None:
             process.disk.faults.is_full = False
 
-        self._world.scheduler.after(self._duration(), free)
+        self._scheduler.after(self._duration(), free)
 
     def _slow_disk(self, process: Process) -> None:
         disk = process.disk.faults
@@ -241,7 +283,7 @@ class Nemesis:
     def _hung_disk(self, process: Process) -> None:
         """Now and then for longer than the watchdog bears."""
         limit_us = self._swarm.config.disk_stall_us_max if self._prng.randrange(2) else 0
-        process.disk.faults.hung_until_us = self._world.now_us + limit_us + self._duration()
+        process.disk.faults.hung_until_us = self._environment.now_us + limit_us + self._duration()
 
     def _state_error(self, process: Process) -> None:
         process.states.failing_saves = 1

@@ -4,10 +4,13 @@ leader said so. Records it forges none: only authentication would keep those awa
 
 from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.raft.core import EPOCH_MAX
+from fastquorum.sim.environment import Environment
+from fastquorum.sim.host_ids import STRANGER
 from fastquorum.sim.network import Packet, endpoint_of
+from fastquorum.sim.node.process import Process
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import hardships
@@ -23,11 +26,6 @@ from fastquorum.wire.messages.quorum import (
     VoteResponse,
 )
 
-if TYPE_CHECKING:
-    from fastquorum.sim.node.process import Process
-    from fastquorum.sim.world import World
-
-STRANGER_ID: Final[NodeId] = 900
 LEAP: Final = 1_000_000
 """More elections than a simulated quorum ever holds."""
 ASKS: Final = 20
@@ -38,17 +36,17 @@ _DIRECTORY: Final = Uuid(b"of a stranger's ")
 class Stranger:
     """Implements `network.Host`. Each request comes on a connection of its own."""
 
-    def __init__(self, world: "World", prng: Prng) -> None:
-        self.node_id = STRANGER_ID
+    def __init__(self, environment: Environment, prng: Prng) -> None:
+        self.node_id = STRANGER
         self.incarnation = 0
         self.is_running = self.is_powered = True
-        self._world = world
+        self._environment = environment
         self._prng = prng
         self._unsent: dict[int, Message] = {}
         self._asked: dict[int, tuple[NodeId, Epoch]] = {}
-        self.pesters = prng.randrange(6) == 0 and bool(hardships(world.swarm))
+        self.pesters = prng.randrange(6) == 0 and bool(hardships(environment.swarm))
 
-    def pester(self, voters: Collection["Process"], election_timeout_us: Micros) -> None:
+    def pester(self, voters: Collection[Process], election_timeout_us: Micros) -> None:
         """Maybe ask for votes and claim to lead all the time from now on, which must hinder no election (L1)."""
         if not self.pesters:
             return
@@ -63,18 +61,18 @@ class Stranger:
                 )
                 self._send(process, self._prng.pick(choices))
         again = partial(self.pester, voters, election_timeout_us)
-        self._world.scheduler.after(election_timeout_us // ASKS, again)
+        self._environment.scheduler.after(election_timeout_us // ASKS, again)
 
-    def beset(self, process: "Process", until_us: Micros, every_us: Micros) -> None:
+    def beset(self, process: Process, until_us: Micros, every_us: Micros) -> None:
         """Ask this voter for its vote in the next epoch, and claim to lead it, again and again."""
-        if self._world.now_us >= until_us:
+        if self._environment.now_us >= until_us:
             return
         if process.is_running and process.is_assembled:
             epoch = process.replica.raft.epoch + 1
             self._send(process, self._prng.pick((self._vote(epoch, pre_vote=False), self._begin(epoch))))
-        self._world.scheduler.after(every_us, partial(self.beset, process, until_us, every_us))
+        self._environment.scheduler.after(every_us, partial(self.beset, process, until_us, every_us))
 
-    def disturb(self, process: "Process") -> None:
+    def disturb(self, process: Process) -> None:
         """Send one request that must move nobody."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
         far = self._prng.between(epoch + LEAP, EPOCH_MAX)
@@ -86,9 +84,9 @@ class Stranger:
         number = self._send(process, self._prng.pick(choices))
         self._asked[number] = process.node_id, far
 
-    def _send(self, process: "Process", message: Message) -> int:
+    def _send(self, process: Process, message: Message) -> int:
         """The number of the connection for it."""
-        number = self._world.network.connect(self, endpoint_of(process.node_id))
+        number = self._environment.network.connect(self, endpoint_of(process.node_id))
         self._unsent[number] = message
         return number
 
@@ -99,7 +97,7 @@ class Stranger:
         version = type(message).__wire__.versions.last
         frame = encode_request(request_header(message, version, number, "stranger"), message)
         packet = Packet(frame, (type(message).__wire__.api_key, version), message)
-        self._world.network.send(self, number, packet)
+        self._environment.network.send(self, number, packet)
 
     def disconnected(self, number: int) -> None:
         self._unsent.pop(number, None)
@@ -116,7 +114,7 @@ class Stranger:
             answered = message.topics[0].partitions[0].leader_epoch
             if 0 <= epoch <= answered:
                 raise Violation("S33", f"a stranger's request moved it to epoch {answered}", node_id)
-        self._world.network.close(self, number)
+        self._environment.network.close(self, number)
 
     def _lead(self, number: int, packet: Packet, fetch: FetchRequest) -> None:
         """Answer one that fetches from here, as its leader."""
@@ -131,7 +129,7 @@ class Stranger:
         answer = self._prng.pick(choices)
         correlation_id = int.from_bytes(packet.frame[4:8], "big")
         frame = encode_response(correlation_id, *packet.api, answer)
-        self._world.network.send(self, number, Packet(frame, None, answer))
+        self._environment.network.send(self, number, Packet(frame, None, answer))
 
     # --- what it says -------------------------------------------------------------------------------------------------
 
@@ -139,7 +137,7 @@ class Stranger:
         topic = VoteRequest.TopicData
         asked = topic.PartitionData(
             replica_epoch=epoch,
-            replica_id=STRANGER_ID,
+            replica_id=STRANGER,
             replica_directory_id=_DIRECTORY,
             last_offset_epoch=1,
             last_offset=2**40,
@@ -149,8 +147,8 @@ class Stranger:
 
     def _begin(self, epoch: Epoch) -> BeginQuorumEpochRequest:
         topic = BeginQuorumEpochRequest.TopicData
-        begun = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
-        at = endpoint_of(STRANGER_ID)
+        begun = topic.PartitionData(leader_id=STRANGER, leader_epoch=epoch)
+        at = endpoint_of(STRANGER)
         endpoint = BeginQuorumEpochRequest.LeaderEndpoint(name=at.name, host=at.host, port=at.port)
         return BeginQuorumEpochRequest(
             topics=[topic(topic_name=TOPIC_NAME, partitions=[begun])], leader_endpoints=[endpoint]
@@ -158,11 +156,11 @@ class Stranger:
 
     def _end(self, epoch: Epoch) -> EndQuorumEpochRequest:
         topic = EndQuorumEpochRequest.TopicData
-        ended = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
+        ended = topic.PartitionData(leader_id=STRANGER, leader_epoch=epoch)
         return EndQuorumEpochRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[ended])])
 
     def _answer(self, epoch: Epoch, *, error: ErrorCode = ErrorCode.NONE) -> FetchResponse:
         topic = FetchResponse.FetchableTopicResponse
         partition = topic.PartitionData(error_code=error, high_watermark=0, records=b"")
-        partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=STRANGER_ID, leader_epoch=epoch)
+        partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=STRANGER, leader_epoch=epoch)
         return FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])

@@ -2,7 +2,7 @@
 
 `state` looks at a node after each event, `emissions` into each frame as it leaves, `timers` at elections and
 resignations, `lanes` at every call of a lane, `clients` at what callers are told. The ghost checks what concerns logs
-and votes on disk as it learns of them, `sim.world` the goals that wait for quiet. A `Violation` names what was
+and votes on disk as it learns of them, `sim.phases` the goals that wait for quiet. A `Violation` names what was
 broken. The numbers have gaps: what is left out has no check of its own here.
 
 Safety, at every moment:
@@ -38,7 +38,7 @@ Safety, at every moment:
 - S34: what a directory says to be committed is, and a start forgets none of it.
 - F20: a leader whose disk does not come back from a sync leaves its lead in time.
 
-Of a cluster (`sim.cluster.metadata`), on the committed metadata:
+Of a cluster (`sim.cluster`: `metadata`, `registrations`, `topics`), on the committed metadata:
 - C1: a leader is in sync, registered and unfenced; in its controlled shutdown it leads only what nobody else could.
 - C2: an ISR is a part of the replicas, which are distinct; without eligible leader replicas it is never empty.
 - C3: whoever joins an ISR is registered, unfenced, not shutting down, and joins by its present broker epoch.

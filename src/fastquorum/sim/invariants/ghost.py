@@ -163,6 +163,11 @@ class Ghost:
     def committed_end(self) -> Offset:
         return self.committed[-1].end if self.committed else 0
 
+    def add(self, node_id: NodeId, disk: SimDisk) -> GhostNode:
+        """Begin to watch a node."""
+        node = self.nodes[node_id] = GhostNode(node_id, disk)
+        return node
+
     def durable_majority(self, end: Offset) -> bool:
         """Do the disks of a majority of voters hold everything below `end`, come what may?"""
         return sum(self.nodes[voter].durable_end >= end for voter in self.voters) >= self.majority

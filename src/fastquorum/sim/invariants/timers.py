@@ -3,18 +3,18 @@ nobody hears resigns), F20 (so does one whose disk does not sync), and lane rule
 nor resigns by mistake: a follower stands early only if its leader's process seems to be gone)."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from fastquorum.config import QuorumConfig
+from fastquorum.node.replica import Replica
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
+from fastquorum.sim.invariants.lanes import WatchedLane
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
 from fastquorum.types import Epoch, Micros, NodeId
 from fastquorum.wire.messages.quorum import EndQuorumEpochRequest, VoteResponse
 from fastquorum.wire.messages.snapshot import FetchSnapshotRequest
-
-if TYPE_CHECKING:
-    from fastquorum.sim.node.process import Process
 
 RESIGN_SLACK_US: Final[Micros] = 50_000
 STALL_SLACK_US: Final[Micros] = 100_000
@@ -53,7 +53,37 @@ class Heard:
         return failed >= REFUSALS_OF_THE_GONE
 
 
-def heard(process: "Process", number: int, packet: Packet) -> None:
+class TimedProcess(Protocol):
+    """A simulated process, as far as these promises look at it."""
+
+    node_id: NodeId
+    heard: Heard
+    replica: Replica
+    lane: WatchedLane
+    may_resign: bool
+    is_disk_full: bool
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]: ...
+    @property
+    def config(self) -> QuorumConfig: ...
+    @property
+    def now_us(self) -> Micros:
+        """The node's own clock."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Does anything wait for its thread that should have happened by now?"""
+
+    @property
+    def stalled_us(self) -> Micros:
+        """For how long a sync of its has been longer under way than any may be, while its thread was there to see."""
+
+    def peer_of(self, number: int) -> NodeId:
+        """Who is at the other end of a connection."""
+
+
+def heard(process: TimedProcess, number: int, packet: Packet) -> None:
     """What a frame that arrives entitles its receiver to."""
     process.heard.attempts.pop(number, None)
     message = packet.message
@@ -70,7 +100,7 @@ def heard(process: "Process", number: int, packet: Packet) -> None:
         process.heard.ended_epochs[message.topics[0].partitions[0].leader_epoch] = None
 
 
-def check_candidacy(process: "Process", election: ElectionState) -> None:
+def check_candidacy(process: TimedProcess, election: ElectionState) -> None:
     """S22: when a vote for oneself becomes durable."""
     voted, heard_of = election.voted_key, process.heard
     if (
@@ -87,10 +117,10 @@ def check_candidacy(process: "Process", election: ElectionState) -> None:
         raise Violation("S22", f"stands in {election.epoch} with pre-votes of {others} others", process.node_id)
 
 
-def check(process: "Process", role_before: RoleName) -> None:
+def check(process: TimedProcess, role_before: RoleName) -> None:
     """After a turn."""
     raft, lane, now_us = process.replica.raft, process.lane, process.now_us
-    config = process.build.config
+    config = process.config
     role = raft.role
     if role_before is RoleName.FOLLOWER and role in (RoleName.PROSPECTIVE, RoleName.CANDIDATE):
         silent_us = now_us - lane.leader_contact_us
@@ -106,7 +136,7 @@ def check(process: "Process", role_before: RoleName) -> None:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
-        if process.thread.is_behind:
+        if process.is_behind:
             return  # just back from a stall: its timer is in the queue, behind the frames that came meanwhile
         if process.stalled_us > STALL_SLACK_US:
             raise Violation("F20", f"leads though its disk has stalled for {process.stalled_us} us", process.node_id)
@@ -115,7 +145,7 @@ def check(process: "Process", role_before: RoleName) -> None:
             raise Violation("S23", f"leads though no majority was heard for {now_us - heard_us} us", process.node_id)
 
 
-def _check_resignation(process: "Process", since_us: Micros) -> None:
+def _check_resignation(process: TimedProcess, since_us: Micros) -> None:
     """Rule 6: not while a majority made progress within the check-quorum time."""
     state = process.lane.last_state
     if state is None:

@@ -1,17 +1,16 @@
 """A simulated thread that writes snapshots. Implements `node.ports.SnapshotWriter`; belongs to one incarnation."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastquorum.errors import FastQuorumError
+from fastquorum.sim.node.threads import ReplicaThread
+from fastquorum.sim.node.view import ProcessView
 from fastquorum.sim.prng import Prng
 from fastquorum.storage.log.checkpoint import CheckpointState
 from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch
-
-if TYPE_CHECKING:
-    from fastquorum.sim.node.process import Process
 
 WRITE_US: Final = 5_000
 WRITE_US_MAX: Final = 2_000_000
@@ -21,8 +20,9 @@ class SimSnapshots:
     """What is to be written is fixed when it begins; all of it happens at some later moment, unless the process is
     gone by then."""
 
-    def __init__(self, process: "Process", prng: Prng) -> None:
+    def __init__(self, process: ProcessView, thread: ReplicaThread, prng: Prng) -> None:
         self._process = process
+        self._thread = thread
         self._prng = prng
 
     def begin(
@@ -53,4 +53,4 @@ class SimSnapshots:
             done(result)
             process.replica.on_tick(process.now_us)
 
-        process.thread.post(told)
+        self._thread.post(told)

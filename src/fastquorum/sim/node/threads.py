@@ -6,17 +6,14 @@ They know when something has its turn; what is done in it, and what is checked a
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fastquorum.errors import CorruptionError, FatalError
 from fastquorum.kernels.lane import LaneMode
 from fastquorum.sim.clock import Scheduler
 from fastquorum.sim.hazards import ProcessDied
 from fastquorum.sim.node.lock import SimLock
+from fastquorum.sim.node.view import ProcessView
 from fastquorum.types import Micros
-
-if TYPE_CHECKING:
-    from fastquorum.sim.node.process import Process
 
 MAINTENANCE_US = 1_000_000
 NEVER_US: Micros = -(2**62)
@@ -28,7 +25,7 @@ AT_ONCE_US: Micros = 2
 class ReplicaThread:
     """Outlives its process, like the process's disk: `begin` is a new life."""
 
-    def __init__(self, process: "Process", scheduler: Scheduler) -> None:
+    def __init__(self, process: ProcessView, scheduler: Scheduler) -> None:
         self.is_frozen = False
         self.in_turn = False
         self.busy_until_us: Micros = 0
@@ -134,7 +131,7 @@ class ReplicaThread:
             self._plan_drain()
         else:
             self.turn(self._process.on_tick)
-        self._process.lane_thread.on_tick()
+        self._process.on_lane_tick()
 
     def _plan_drain(self) -> None:
         if self._drain_at_us >= 0 or self.is_frozen:
@@ -183,7 +180,7 @@ class ReplicaThread:
 class LaneThread:
     """Never waits for the replica's thread. What it cannot bear it latches, for the replica to carry out."""
 
-    def __init__(self, process: "Process", thread: ReplicaThread, lock: SimLock) -> None:
+    def __init__(self, process: ProcessView, thread: ReplicaThread, lock: SimLock) -> None:
         """One life's."""
         self._process = process
         self._thread = thread

@@ -1,16 +1,13 @@
 """What leaves one simulated node, checked against what it may say: `node.ports.Transport`."""
 
-from typing import TYPE_CHECKING
-
 from fastquorum.kernels import Buffer
+from fastquorum.sim.environment import Environment
 from fastquorum.sim.invariants import emissions
 from fastquorum.sim.network import Packet
+from fastquorum.sim.node.threads import ReplicaThread
+from fastquorum.sim.node.view import ProcessView, Watcher
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Endpoint, Micros
-
-if TYPE_CHECKING:
-    from fastquorum.sim.node.process import Process
-    from fastquorum.sim.world import World
 
 
 class PlainTransport:
@@ -37,9 +34,14 @@ class PlainTransport:
 class SimTransport(PlainTransport):
     """One life's connections are the network's; here are the requests that came on them and wait for an answer."""
 
-    def __init__(self, process: "Process", world: "World", prng: Prng) -> None:
+    def __init__(
+        self, process: ProcessView, thread: ReplicaThread, environment: Environment, watcher: Watcher, prng: Prng
+    ) -> None:
         self._process = process
-        self._world = world
+        self._thread = thread
+        self._network = environment.network
+        self._scheduler = environment.scheduler
+        self._watcher = watcher
         self._prng = prng
         self._asked = emissions.Asked()
         self._sent_us: dict[tuple[int, int], Micros] = {}
@@ -61,9 +63,8 @@ class SimTransport(PlainTransport):
         return self._sent_us[connection, correlation_id]
 
     def connect(self, endpoint: Endpoint) -> int:
-        network = self._world.network
-        number = network.connect(self._process, endpoint)
-        self._process.heard.attempts[number] = network.node_at(endpoint)
+        number = self._network.connect(self._process, endpoint)
+        self._process.heard.attempts[number] = self._network.node_at(endpoint)
         return number
 
     def send(self, connection: int, frame: Buffer) -> None:
@@ -72,16 +73,16 @@ class SimTransport(PlainTransport):
         process.observe()
         data = bytes(frame)
         ghost, durable, failed = process.ghost, process.states.durable, process.has_failed
-        if self._world.network.is_client(process, connection):
+        if self._network.is_client(process, connection):
             packet = emissions.request(ghost, durable, data, failed=failed)
         else:
             asked = self._asked.find(connection, data)
             closed_epoch = process.lane.closed_epoch
             packet = emissions.response(ghost, durable, data, asked, failed=failed, closed_epoch=closed_epoch)
-        self._world.sent(process, connection, packet)
+        self._watcher.sent(process, connection, packet)
 
     def close(self, connection: int) -> None:
-        self._world.network.close(self._process, connection)
+        self._network.close(self._process, connection)
 
     def wake(self) -> None:
         if self._is_wake_planned:
@@ -93,6 +94,6 @@ class SimTransport(PlainTransport):
         def work() -> None:
             self._is_wake_planned = False
             if incarnation == process.incarnation:
-                process.thread.post(lambda: process.replica.work(process.now_us))
+                self._thread.post(lambda: process.replica.work(process.now_us))
 
-        self._world.scheduler.after(self._prng.randrange(50), work)
+        self._scheduler.after(self._prng.randrange(50), work)

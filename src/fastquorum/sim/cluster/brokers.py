@@ -1,17 +1,14 @@
 """The brokers of a simulated cluster, what happens to them, and what must have come of it in the end."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.admin import Admin
 from fastquorum.sim.cluster.broker import SimBroker
-from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.cluster.context import ClusterContext
 from fastquorum.sim.cluster.upgrader import Upgrader
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
-
-if TYPE_CHECKING:
-    from fastquorum.sim.world import World
 
 KINDS: Final = (
     "crash",
@@ -26,29 +23,35 @@ KINDS: Final = (
     "impostor",
     "hear_again",
 )
-SETTLE_SESSIONS: Final = 12
-"""Within so many session timeouts all is well again."""
 
 
-class Herd:
-    """See the module."""
+class SimBrokers:
+    """Implements `population.Population`."""
 
-    def __init__(
-        self, world: "World", kernels: Kernels, prng: Prng, cluster_id: str, count: int, session_us: Micros
-    ) -> None:
-        self.world = world
-        self.cluster_id = cluster_id
-        self.session_us = session_us
-        self.metadata = Metadata(world, kernels, session_us)
-        self.brokers: dict[NodeId, SimBroker] = {
-            broker_id: SimBroker(self, broker_id, prng.fork()) for broker_id in range(1, count + 1)
-        }
-        self.counts: dict[str, int] = {}
-        self._double = SimBroker(self, 1, prng.fork(), is_impostor=True)
-        self._admin = Admin(self, prng.fork())
+    def __init__(self, context: ClusterContext, count: int, prng: Prng) -> None:
+        self.context = context
+        self.brokers: dict[NodeId, SimBroker] = {}
+        for broker_id in range(1, count + 1):
+            self.brokers[broker_id] = SimBroker(context, self.brokers, broker_id, prng.fork(), self._start_later)
+        self._double = SimBroker(context, self.brokers, 1, prng.fork(), self._start_later, is_impostor=True)
+        self._admin = Admin(context, self.brokers, prng.fork())
         self._prng = prng.fork()
-        self._upgrader = Upgrader(self, prng.fork()) if world.swarm.kraft_version == 0 else None
-        self.is_active = False
+        is_raised = context.environment.swarm.kraft_version == 0
+        self._upgrader = Upgrader(context, prng.fork()) if is_raised else None
+        self._session_us = context.session_us
+        self._faults: dict[str, Callable[[SimBroker], None]] = {
+            "crash": self._crash,
+            "bounce": self._bounce,
+            "mute": self._mute,
+            "flap": self._flap,
+            "slow": self._slow,
+            "cut_off": self._cut_off,
+            "half": self._half,
+            "shut_down": self._shut_down,
+            "impostor": self._impostor,
+            "hear_again": self._hear_again,
+        }
+        """By the names of KINDS."""
 
     @property
     def size(self) -> int:
@@ -59,11 +62,6 @@ class Herd:
         """On the network."""
         return (*self.brokers.values(), self._double)
 
-    def fetches(self, broker_id: NodeId) -> bool:
-        """Does this replica follow its leaders now?"""
-        broker = self.brokers.get(broker_id)
-        return broker is not None and broker.is_running and broker.epoch >= 0 and not broker.is_mute
-
     # --- phases -------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -71,18 +69,19 @@ class Herd:
             broker.start()
         self._admin.start()
         if self._upgrader is not None:
-            self._upgrader.is_active = not self.world.swarm.config.snapshot_interval_us  # else amid the faults
+            config = self.context.environment.swarm.config
+            self._upgrader.is_active = not config.snapshot_interval_us  # else amid the faults
             self._upgrader.start()
 
     def begin_faults(self) -> None:
-        self.is_active = True
+        self.context.has_faults = True
         if self._upgrader is not None:
             self._upgrader.is_active = True
         self._plan()
 
     def end_faults(self) -> None:
         """Everybody comes back, and stays; the impostor goes."""
-        self.is_active = self._admin.is_active = False
+        self.context.has_faults = self._admin.is_active = False
         if self._upgrader is not None:
             self._upgrader.is_active = False
         if self._double.is_running:
@@ -97,42 +96,42 @@ class Herd:
         for broker in self.brokers.values():
             if not broker.is_running:
                 return f"L8: broker {broker.broker_id} was let go"
-        return self.metadata.missing({each.broker_id: each.epoch for each in self.brokers.values()})
-
-    def ended(self, broker: SimBroker) -> None:
-        """It was let go."""
-        broker.start_after(self._duration())
+        return self.context.metadata.missing({each.broker_id: each.epoch for each in self.brokers.values()})
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        every_us = self.session_us // 3
-        self.world.scheduler.after(self._prng.heavy_tail(every_us, 6 * every_us), self._strike)
+        every_us = self._session_us // 3
+        self.context.environment.scheduler.after(self._prng.heavy_tail(every_us, 6 * every_us), self._strike)
 
     def _strike(self) -> None:
-        if not self.is_active:
+        if not self.context.has_faults:
             return
         kind = self._prng.pick(KINDS)
         running = [each for each in self.brokers.values() if each.is_running]
         if running:
-            self.counts[f"broker {kind}"] = self.counts.get(f"broker {kind}", 0) + 1
+            counts = self.context.counts
+            counts[f"broker {kind}"] = counts.get(f"broker {kind}", 0) + 1
             victim = self._prng.pick(running)
             victim.note(f"fault: {kind}")
-            getattr(self, f"_{kind}")(victim)
+            self._faults[kind](victim)
         self._plan()
 
     def _duration(self) -> Micros:
         """Around a session timeout: sometimes the controllers notice, sometimes they do not."""
-        return self._prng.heavy_tail(self.session_us, 4 * self.session_us)
+        return self._prng.heavy_tail(self._session_us, 4 * self._session_us)
+
+    def _start_later(self, broker: SimBroker) -> None:
+        broker.start_after(self._duration())
 
     def _crash(self, broker: SimBroker) -> None:
         broker.die(power=self._prng.randrange(2) == 0)
-        broker.start_after(self._duration())
+        self._start_later(broker)
 
     def _bounce(self, broker: SimBroker) -> None:
         """So fast that its session is not over."""
         broker.die()
-        broker.start_after(self._prng.between(1, self.session_us // 3))
+        broker.start_after(self._prng.between(1, self._session_us // 3))
 
     def _mute(self, broker: SimBroker) -> None:
         broker.is_mute = True
@@ -149,9 +148,9 @@ class Herd:
         def turn() -> None:
             nonlocal left
             left -= 1
-            broker.is_mute = self.is_active and left > 0 and not broker.is_mute
-            if self.is_active and left > 0:
-                broker.later(self._prng.between(self.session_us // 2, 3 * self.session_us // 2), turn)
+            broker.is_mute = self.context.has_faults and left > 0 and not broker.is_mute
+            if self.context.has_faults and left > 0:
+                broker.later(self._prng.between(self._session_us // 2, 3 * self._session_us // 2), turn)
 
         turn()
 
@@ -159,12 +158,7 @@ class Herd:
         broker.is_slow = not broker.is_slow
 
     def _cut_off(self, broker: SimBroker) -> None:
-        """From some of the controllers, one way or both."""
-        for process in self.world.processes:
-            if self._prng.randrange(2):
-                self.world.network.block(broker.node_id, process.node_id)
-            if self._prng.randrange(2):
-                self.world.network.block(process.node_id, broker.node_id)
+        self.context.cut_off_partly(broker.node_id, self._prng)
 
     def _half(self, _: SimBroker) -> None:
         for broker in list(self.brokers.values())[: len(self.brokers) // 2 + 1]:
@@ -181,4 +175,4 @@ class Herd:
             self._double.later(self._duration(), self._double.die)
 
     def _hear_again(self, _: SimBroker) -> None:
-        self.world.network.heal(self._prng.randrange(1_000_000))
+        self.context.environment.network.heal(self._prng.randrange(1_000_000))

@@ -1,0 +1,46 @@
+"""What all share who use the controllers of one simulated cluster."""
+
+from collections.abc import Sequence
+
+from fastquorum.kernels import Kernels
+from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.cluster.quorum import Quorum
+from fastquorum.sim.environment import Environment
+from fastquorum.sim.node.process import Process
+from fastquorum.sim.prng import Prng
+from fastquorum.types import Micros, NodeId
+
+
+class ClusterContext:
+    """The controllers, and what is known of their metadata outside of them."""
+
+    def __init__(
+        self, environment: Environment, processes: Sequence[Process], kernels: Kernels, session_us: Micros
+    ) -> None:
+        self.environment = environment
+        self.processes = processes
+        """The controllers."""
+        self.kernels = kernels
+        self.session_us = session_us
+        """How long a broker may be silent."""
+        swarm = environment.swarm
+        voters = [process.build.member.key for process in processes[: swarm.voters]]
+        quorum = Quorum(kernels, swarm.kraft_version, voters)
+        self.metadata = Metadata(environment.scheduler, kernels, session_us, quorum)
+        self.counts: dict[str, int] = {}
+        """What befell those who use the controllers, by kind."""
+        self.has_faults = False
+        """It is the time of faults."""
+
+    def leaders(self) -> list[Process]:
+        """Those that take themselves for one."""
+        return [process for process in self.processes if process.is_leading]
+
+    def cut_off_partly(self, node_id: NodeId, prng: Prng) -> None:
+        """From some of the controllers, one way or both."""
+        network = self.environment.network
+        for process in self.processes:
+            if prng.randrange(2):
+                network.block(node_id, process.node_id)
+            if prng.randrange(2):
+                network.block(process.node_id, node_id)

@@ -1,0 +1,67 @@
+"""The services of a simulated world: virtual time, the network, the trace, the memory of what nodes hold, and how much
+goes wrong by itself. They know none of those who use them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fastquorum.sim.clock import Scheduler
+from fastquorum.sim.invariants.ghost import Ghost
+from fastquorum.sim.network import Host, Network, Packet
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.report import Violation
+from fastquorum.sim.swarm import Swarm
+from fastquorum.sim.trace import Trace
+from fastquorum.types import Micros, NodeId
+
+CLUSTER_ID: Final = "simulated-quorum-0000A"
+EVENTS_MAX: Final = 400_000
+"""More than this in one run is a message loop."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong inside processes."""
+
+    interleaving: int = 0
+    recovery_crash: int = 0
+    truncation_crash: int = 0
+    """How likely a truncation is the last that a process does, or nearly so."""
+    succession: int = 0
+    """How likely a process that stands still does so until another may lead in its place."""
+
+
+class Environment:
+    """See the module."""
+
+    def __init__(self, swarm: Swarm, trace: Trace, prng: Prng) -> None:
+        self.swarm = swarm
+        self.trace = trace
+        self.scheduler = Scheduler()
+        self.ghost = Ghost(tuple(range(1, swarm.voters + 1)))
+        self.faults = Faults()
+        self.network = Network(self.scheduler, prng, self.note)
+
+    @property
+    def now_us(self) -> Micros:
+        return self.scheduler.now_us
+
+    def note(self, node_id: NodeId, text: str) -> None:
+        self.trace.add(self.scheduler.now_us, node_id, text)
+
+    def send(self, host: Host, connection: int, packet: Packet) -> None:
+        """Put a frame on the network, and into the trace."""
+        self.trace.add_frame(self.scheduler.now_us, host.node_id, connection, packet.frame)
+        self.network.send(host, connection, packet)
+
+    def run_for(self, duration_us: Micros) -> None:
+        """Let so much time pass."""
+        end_us = self.scheduler.now_us + duration_us
+        while 0 <= self.scheduler.next_us <= end_us:
+            self.step()
+        self.scheduler.now_us = max(self.scheduler.now_us, end_us)
+
+    def step(self) -> None:
+        """Have the next thing happen."""
+        self.scheduler.run_next()
+        if self.scheduler.events > EVENTS_MAX:
+            raise Violation("L12", f"more than {EVENTS_MAX} events: a message loop")
