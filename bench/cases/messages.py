@@ -17,7 +17,7 @@ from bench import peers
 from bench.cases.setting import Setting
 from bench.measure import MICROSECONDS, Case, Contender, Goal, Role, python
 from fastquorum.kernels import load
-from fastquorum.kernels.pure.fetch_layout import (
+from fastquorum.kernels.pure.lane.fetch_layout import (
     REQUEST_ENCODERS,
     REQUEST_PARSERS,
     RESPONSE_ENCODERS,

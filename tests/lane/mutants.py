@@ -5,8 +5,8 @@ from typing import NamedTuple
 from fastquorum.kernels.lane import Connection, LaneState, LeaderTerms, Output
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.pure.lane import Lane
-from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.kernels.pure.lane_peer import Peer
+from fastquorum.kernels.pure.lane.follower import FollowerLane
+from fastquorum.kernels.pure.lane.peer import Peer
 from fastquorum.types import Micros, Offset
 from tests.lane import scenarios
 from tests.lane.builders import MemoryLog

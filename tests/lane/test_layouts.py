@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastquorum
-from fastquorum.kernels.pure.fetch_layout import (
+from fastquorum.kernels.pure.lane.fetch_layout import (
     REQUEST_ENCODERS,
     REQUEST_PARSERS,
     RESPONSE_ENCODERS,
@@ -36,8 +36,8 @@ names = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_siz
 
 
 def test_the_checked_in_module_is_what_the_declarations_give() -> None:
-    checked_in = (SOURCE / "kernels" / "pure" / "fetch_layout.py").read_text()
-    assert checked_in == generate(), "run: python -m fastquorum.wire.lane.generate_python > .../pure/fetch_layout.py"
+    checked_in = (SOURCE / "kernels" / "pure" / "lane" / "fetch_layout.py").read_text()
+    assert checked_in == generate(), "run: python -m fastquorum.wire.lane.generate_python > .../lane/fetch_layout.py"
 
 
 def test_the_checked_in_header_of_the_native_lane_is_what_the_declarations_give() -> None:

@@ -22,14 +22,13 @@ PREFIXED_MAX: Final = 3
 """More siblings than this with one prefix are a room of their own."""
 
 CROWDED: Final[dict[str, int]] = {
-    "fastquorum/kernels/pure": 27,
 }
 LONG: Final[dict[str, int]] = {
     "src/fastquorum/broker/lifecycle.py": 405,
     "src/fastquorum/client/quorum.py": 409,
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/kernels/__init__.py": 423,
-    "src/fastquorum/kernels/pure/fetch_layout.py": 535,
+    "src/fastquorum/kernels/pure/lane/fetch_layout.py": 535,
     "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
     "src/fastquorum/node/io/running.py": 413,
@@ -45,7 +44,6 @@ LONG: Final[dict[str, int]] = {
 }
 PREFIXED: Final[dict[str, set[str]]] = {
     "fastquorum/cli/demo": {"cluster"},
-    "fastquorum/kernels/pure": {"lane"},
 }
 ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum": [{"api", "sync"}],

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.pure.lane import Lane
-from fastquorum.kernels.pure.lane_follower import FollowerLane
+from fastquorum.kernels.pure.lane.follower import FollowerLane
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.records.control_appends import ControlAppends

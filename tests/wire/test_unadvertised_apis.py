@@ -1,6 +1,6 @@
 """APIs that no Kafka of today offers: laid out as their KIPs say, and never offered by us unasked."""
 
-from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST
+from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST
 from fastquorum.node.clients import server as door
 from fastquorum.wire import API, ApiKey, Message, decode, encode, layout
 from fastquorum.wire.messages.controller_heartbeat import (

@@ -1,4 +1,4 @@
-// Read barriers (rule 7): the twin of kernels/pure/lane_barrier.py. Raft section 6.4 (ReadIndex), over KIP-595's pull.
+// Read barriers (rule 7): the twin of kernels/pure/lane/barriers.py. Raft section 6.4 (ReadIndex), over KIP-595's pull.
 #pragma once
 
 #include <algorithm>

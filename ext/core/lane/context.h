@@ -1,4 +1,4 @@
-// What the lane's roles share: the twin of kernels/pure/lane_context.py. All of it under the shell's lane lock.
+// What the lane's roles share: the twin of kernels/pure/lane/context.py. All of it under the shell's lane lock.
 #pragma once
 
 #include <cstdint>

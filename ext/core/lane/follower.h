@@ -1,4 +1,4 @@
-// The lane of a follower: the twin of kernels/pure/lane_follower.py. A Fetch at offset f says that everything before f is
+// The lane of a follower: the twin of kernels/pure/lane/follower.py. A Fetch at offset f says that everything before f is
 // durable here: it IS the acknowledgement. KIP-595 "Fetch"; KIP-853, KIP-1166.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The native lane: the twin of kernels/pure/lane.py, which names the seven rules and who writes what.
+// The native lane: the twin of kernels/pure/lane/lane.py, which names the seven rules and who writes what.
 //
 // Sans-IO, no clock, no lock of its own: every call is made under the shell's lane lock. A call that answers false, or
 // verdict_cut_off, was cut off by the log, which has kept why; the shell then ends the replica.

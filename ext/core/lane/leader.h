@@ -1,4 +1,4 @@
-// The lane of a leader: the twin of kernels/pure/lane_leader.py. KIP-595 "Fetch"; KIP-1166.
+// The lane of a leader: the twin of kernels/pure/lane/leader.py. KIP-595 "Fetch"; KIP-1166.
 //
 // Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather until
 // the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it is

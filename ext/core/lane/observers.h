@@ -1,4 +1,4 @@
-// Observers that a leader's lane awaits: the twin of kernels/pure/lane_observers.py. KIP-1166.
+// Observers that a leader's lane awaits: the twin of kernels/pure/lane/observers.py. KIP-1166.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A peer as a leader's lane sees it: the twin of kernels/pure/lane_peer.py. KIP-595 "Fetch"; progress as KAFKA-15911 asks.
+// A peer as a leader's lane sees it: the twin of kernels/pure/lane/peer.py. KIP-595 "Fetch"; progress as KAFKA-15911 asks.
 #pragma once
 
 #include <algorithm>

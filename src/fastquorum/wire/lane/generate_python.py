@@ -1,9 +1,9 @@
 """Generates the Fetch layouts of the lane: `python -m fastquorum.wire.lane.generate_python` prints the module.
 
-The lane lies below this room and may not import it; what it knows of Fetch is `kernels/pure/fetch_layout.py`, written
-by this module from the declarations in `wire.messages.fetch` and checked in. A test compares the two. Only the steady
-state has a layout: one topic, one partition, no session, no error, no tag that the declarations lack; a parser answers
-None to everything else, and raft/ gets the frame.
+The lane lies below this room and may not import it; what it knows of Fetch is `kernels/pure/lane/fetch_layout.py`,
+written by this module from the declarations in `wire.messages.fetch` and checked in. A test compares the two. Only the
+steady state has a layout: one topic, one partition, no session, no error, no tag that the declarations lack; a parser
+answers None to everything else, and raft/ gets the frame.
 
 `REQUEST` and `RESPONSE` say, field by field, what the steady state is; types, order, versions and tags are declared.
 """
@@ -217,7 +217,7 @@ def table(name: str, value_type: str, chosen: dict[int, str]) -> list[str]:
 
 
 def generate() -> str:
-    """The text of `fastquorum/kernels/pure/fetch_layout.py`."""
+    """The text of `fastquorum/kernels/pure/lane/fetch_layout.py`."""
     module = Module()
     requests: Parts = {version: ((RequestHeader, 2), (FetchRequest, version)) for version in VERSIONS}
     responses: Parts = {version: ((ResponseHeader, 1), (FetchResponse, version)) for version in VERSIONS}

@@ -9,7 +9,7 @@ from typing import Final
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import LaneIdentity, LaneLog
-from fastquorum.kernels.pure.lane_barrier import Barriers
+from fastquorum.kernels.pure.lane.barriers import Barriers
 from fastquorum.types import Epoch, Offset
 
 CORRELATION_FIRST: Final = 0x4000_0000

@@ -22,16 +22,16 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.kernels.pure.fetch_layout import REQUEST_PARSERS, RESPONSE_ENCODERS, ResponseEncoder
-from fastquorum.kernels.pure.lane_context import (
+from fastquorum.kernels.pure.lane.context import (
     CORRELATION_FIRST,
     CORRELATION_LAST,
     LaneContext,
     correlation_of,
     end_of,
 )
-from fastquorum.kernels.pure.lane_observers import AwaitedObservers
-from fastquorum.kernels.pure.lane_peer import Peer
+from fastquorum.kernels.pure.lane.fetch_layout import REQUEST_PARSERS, RESPONSE_ENCODERS, ResponseEncoder
+from fastquorum.kernels.pure.lane.observers import AwaitedObservers
+from fastquorum.kernels.pure.lane.peer import Peer
 from fastquorum.types import ZERO_UUID, Micros, NodeId, Offset, ReplicaKey
 
 FETCH_KEY: Final = 1

@@ -1,7 +1,7 @@
 """The pure lane: keeps the order of the seven rules (closed, frozen, failed) and hands calls to the role that is open.
 
 Sans-IO, no clock, no lock of its own: every call is made under the shell's lane lock, which covers all state of this
-module, of `lane_leader`, `lane_follower`, `lane_barrier`, `lane_peer` and `lane_context`. It knows no elections.
+module, of `leader`, `follower`, `barriers`, `peer` and `context`. It knows no elections.
 Source: KIP-595.
 
 | state | written by calls of |
@@ -29,9 +29,9 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
     Output,
 )
-from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, LaneContext, correlation_of
-from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.kernels.pure.lane_leader import LeaderLane
+from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST, LaneContext, correlation_of
+from fastquorum.kernels.pure.lane.follower import FollowerLane
+from fastquorum.kernels.pure.lane.leader import LeaderLane
 from fastquorum.types import UNKNOWN_OFFSET, Epoch, Micros, NodeId, Offset
 
 

@@ -7,7 +7,7 @@ is left out until it has caught up with that: a stopped observer is awaited once
 from collections.abc import Iterable, Sequence
 
 from fastquorum.kernels.lane import ObserversInformed, Output
-from fastquorum.kernels.pure.lane_peer import Peer
+from fastquorum.kernels.pure.lane.peer import Peer
 from fastquorum.types import NodeId, Offset
 
 
