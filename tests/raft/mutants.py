@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, Protocol
 
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft import claims, moves, requests
-from fastquorum.raft.core import Core
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.effects import Effect, PersistElection
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.role import Role, Voting
 from fastquorum.raft.roles import follower
 from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.roles.leader import Leader, voters_among
@@ -20,6 +19,7 @@ from fastquorum.raft.roles.prospective import Prospective
 from fastquorum.raft.roles.resigned import Resigned
 from fastquorum.raft.roles.unattached import Unattached
 from fastquorum.raft.transitions import Cause
+from fastquorum.raft.voting import Voting
 from fastquorum.types import NodeId, Offset, ReplicaKey
 
 

@@ -18,13 +18,13 @@ from fastquorum.node.records.control_appends import ControlAppends
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, moves
 from fastquorum.raft import effects as fx
-from fastquorum.raft.core import Core
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.role import Role, Voting
 from fastquorum.raft.roles import follower
 from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.roles.leader import Leader
 from fastquorum.raft.transitions import Cause
+from fastquorum.raft.voting import Voting
 from fastquorum.sim import runs
 from fastquorum.sim.faults.nemesis import Nemesis
 from fastquorum.sim.invariants.ghost import GhostBatch

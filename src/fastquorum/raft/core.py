@@ -1,24 +1,24 @@
 """What all roles of one replica share: the election, the voters, the step under way and the effects it has ordered
-so far.
+so far; and what every role answers to that.
 
-May not know which role follows which (`moves`), nor how requests are judged. Sources: KIP-595, KIP-853.
+May not know which role follows which (`moves`), nor how requests are judged. Sources: KIP-595, KIP-853, KIP-996; Kafka
+`EpochState`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
-from fastquorum.raft import messages
 from fastquorum.raft.copying import SnapshotCopy
 from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.heard import HeardEpochs
 from fastquorum.raft.in_flight import InFlight
 from fastquorum.raft.ports import LogView, Random
-from fastquorum.raft.role import Role
 from fastquorum.raft.tally import Tally
-from fastquorum.raft.transitions import Cause
+from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import (
     LISTENER_NAME,
@@ -35,8 +35,38 @@ from fastquorum.types import (
 )
 from fastquorum.wire import Message
 
-_BOOTSTRAP_ID_FIRST = -2
 EPOCH_MAX = 2**31 - 1
+
+ForVoter = Callable[[ReplicaKey], Message]
+"""A request to one voter, made from the voter's key."""
+
+
+class Role:
+    """Base of the six roles. A role holds only what ends with it; what outlives it is the core's."""
+
+    name: ClassVar[RoleName]
+    election_deadline_us: Micros = -1
+    """When the next election may begin; -1 in roles that do not wait for one."""
+
+    def poll(self, core: "Core") -> Cause | None:
+        """Do what is due now, register the next wake-up with the core, and say why the role ends, if it does."""
+        raise NotImplementedError
+
+    def absorb(self, core: "Core") -> None:
+        """Take over what the frozen lane saw (lane rule 6), before anything is decided."""
+
+    def grants_pre_vote(self, core: "Core", is_up_to_date: bool) -> bool:
+        """Would this replica's vote be given, as KIP-996 asks? Stores nothing."""
+        return is_up_to_date
+
+    def grants_vote(self, core: "Core", candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+        """Is this epoch's vote given to this candidate? The epoch is the current one.
+
+        It may be given again, to whoever missed the answer. But a candidate that lost the end of its log in a crash
+        asks with less than it was given the vote for: that must not be a vote for the shorter log (Raft section 5.4.1
+        asks for both conditions; Kafka's `UnattachedState` looks at the log only the first time).
+        """
+        return False
 
 
 class Core:
@@ -101,8 +131,9 @@ class Core:
         self.wake_at_us: Micros = -1
         self.had_terms = False
         """The lane is open, or will be once the effects of the last step are carried out."""
-        self._bootstrap = bootstrap
-        self._next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
+        self.bootstrap = bootstrap
+        self.next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
+        """Whose turn it is to be asked who leads (`discovery`)."""
         self._learned: dict[NodeId, tuple[Endpoint, ...]] = {}
         self.is_disk_full = False
         """As the step began: a caller's append may find it full at any time."""
@@ -311,7 +342,7 @@ class Core:
     def request(self, node_id: NodeId, endpoint: Endpoint, message: Message) -> None:
         self.emit(SendRequest(node_id, endpoint, self.requests.sent(node_id, self.now_us), message))
 
-    def ask_voters(self, voter_ids: Iterable[NodeId], message: "messages.ForVoter") -> None:
+    def ask_voters(self, voter_ids: Iterable[NodeId], message: ForVoter) -> None:
         """Send to each of these voters that may be asked now; wake up when another may."""
         for node_id in voter_ids:
             ready_at = self.requests.ready_at(node_id, self.now_us)
@@ -323,27 +354,3 @@ class Core:
                 self.request(node_id, endpoint, message(voter.key))
                 ready_at = self.requests.ready_at(node_id, self.now_us)
             self.wake_at(ready_at)
-
-    def discover_leader(self) -> None:
-        """Ask one bootstrap server after the other by Fetch who leads; without bootstrap servers, the other voters."""
-        busy_until = self.requests.busy_until(self.now_us)
-        if busy_until > self.now_us:
-            self.wake_at(busy_until)
-            return
-        nodes = self._bootstrap_nodes()
-        for step in range(len(nodes)):
-            index = (self._next_bootstrap + step) % len(nodes)
-            node_id, endpoint = nodes[index]
-            ready_at = self.requests.ready_at(node_id, self.now_us)
-            if ready_at <= self.now_us:
-                self._next_bootstrap = (index + 1) % len(nodes)
-                self.request(node_id, endpoint, messages.discovery_fetch(self))
-                self.wake_at(self.requests.busy_until(self.now_us))
-                return
-            self.wake_at(ready_at)
-
-    def _bootstrap_nodes(self) -> list[tuple[NodeId, Endpoint]]:
-        if self._bootstrap:
-            return [(_BOOTSTRAP_ID_FIRST - index, endpoint) for index, endpoint in enumerate(self._bootstrap)]
-        found = [(node_id, self.endpoint_of(node_id)) for node_id in self.other_voters]
-        return [(node_id, endpoint) for node_id, endpoint in found if endpoint is not None]

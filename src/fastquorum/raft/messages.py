@@ -4,15 +4,14 @@ Sources: KIP-595, KIP-630, KIP-853, KIP-996.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fastquorum.config import MS
-from fastquorum.raft.ports import LogView
+from fastquorum.raft.core import Core, ForVoter
 from fastquorum.types import (
     METADATA_TOPIC_ID,
     TOPIC_NAME,
     Endpoint,
-    Epoch,
     NodeId,
     Offset,
     OffsetAndEpoch,
@@ -34,17 +33,12 @@ from fastquorum.wire.messages.quorum_admin import UpdateRaftVoterRequest
 from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
-if TYPE_CHECKING:
-    from fastquorum.raft.core import Core
-
-ForVoter = Callable[[ReplicaKey], Message]
-"""A request to one voter, made from the voter's key."""
 Node = TypeVar("Node")
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def vote_request(core: "Core", *, pre_vote: bool) -> ForVoter:
+def vote_request(core: Core, *, pre_vote: bool) -> ForVoter:
     """Ask for the vote, or whether it would be given, in the current epoch."""
 
     def build(voter: ReplicaKey) -> Message:
@@ -67,7 +61,7 @@ def vote_request(core: "Core", *, pre_vote: bool) -> ForVoter:
     return build
 
 
-def begin_quorum_epoch_request(core: "Core") -> ForVoter:
+def begin_quorum_epoch_request(core: Core) -> ForVoter:
     """This replica leads."""
 
     def build(voter: ReplicaKey) -> Message:
@@ -88,7 +82,7 @@ def begin_quorum_epoch_request(core: "Core") -> ForVoter:
     return build
 
 
-def end_quorum_epoch_request(core: "Core", candidates: Sequence[ReplicaKey]) -> ForVoter:
+def end_quorum_epoch_request(core: Core, candidates: Sequence[ReplicaKey]) -> ForVoter:
     """This replica led and does no more; who should stand next, best first."""
 
     def build(_: ReplicaKey) -> Message:
@@ -111,35 +105,7 @@ def end_quorum_epoch_request(core: "Core", candidates: Sequence[ReplicaKey]) -> 
     return build
 
 
-def discovery_fetch(core: "Core") -> FetchRequest:
-    """A Fetch (15+) that asks who leads. It claims flushed bytes only; it does not wait, since its records are not
-    used."""
-    end = core.log.flushed_end
-    partition = FetchRequest.FetchTopic.FetchPartition(
-        current_leader_epoch=core.epoch,
-        fetch_offset=end,
-        last_fetched_epoch=_epoch_below(core.log, end),
-        replica_directory_id=core.key.directory_id,
-        high_watermark=core.high_watermark,
-    )
-    topic = FetchRequest.FetchTopic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    return FetchRequest(
-        cluster_id=core.cluster_id,
-        replica_state=FetchRequest.ReplicaState(replica_id=core.key.id),
-        max_bytes=core.config.fetch_bytes_max,
-        topics=[topic],
-    )
-
-
-def _epoch_below(log: LogView, end: Offset) -> Epoch:
-    """Of the last record below `end`, which may be the last that a snapshot covers; 0 if there is none."""
-    if end > log.start_offset:
-        return max(log.epoch_for(end - 1), 0)
-    earliest = log.snapshots.earliest
-    return earliest.epoch if earliest is not None and earliest.offset == end else 0
-
-
-def update_raft_voter_request(core: "Core") -> UpdateRaftVoterRequest:
+def update_raft_voter_request(core: Core) -> UpdateRaftVoterRequest:
     """What this static voter is."""
     own = Voter(core.key, core.listeners)
     asked = UpdateRaftVoterRequest
@@ -155,7 +121,7 @@ def update_raft_voter_request(core: "Core") -> UpdateRaftVoterRequest:
     )
 
 
-def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
+def snapshot_fetch(core: Core, snapshot: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
     """Ask the leader for the next piece of a snapshot."""
     topic = FetchSnapshotRequest.TopicSnapshot
     partition = topic.PartitionSnapshot(
@@ -175,17 +141,17 @@ def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> Fet
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def leader_endpoint(core: "Core") -> Endpoint | None:
+def leader_endpoint(core: Core) -> Endpoint | None:
     return core.endpoint_of(core.leader_id) if core.told_leader_id >= 0 else None
 
 
-def _node_endpoints(core: "Core", node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
+def _node_endpoints(core: Core, node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
     """Where the leader listens, for receivers whose voter set may be old."""
     endpoint = leader_endpoint(core)
     return [] if endpoint is None else [node(core.leader_id, endpoint)]
 
 
-def vote_response(core: "Core", version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
+def vote_response(core: Core, version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
     topic = VoteResponse.TopicData
     partition = topic.PartitionData(
         error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch, vote_granted=granted
@@ -198,7 +164,7 @@ def vote_response(core: "Core", version: int, error: ErrorCode, *, granted: bool
     return response
 
 
-def begin_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
+def begin_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
     topic = BeginQuorumEpochResponse.TopicData
     partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
     response = BeginQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
@@ -209,7 +175,7 @@ def begin_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) ->
     return response
 
 
-def end_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> EndQuorumEpochResponse:
+def end_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> EndQuorumEpochResponse:
     topic = EndQuorumEpochResponse.TopicData
     partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
     response = EndQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
@@ -221,7 +187,7 @@ def end_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> E
 
 
 def fetch_response(
-    core: "Core",
+    core: Core,
     version: int,
     error: ErrorCode,
     *,
@@ -258,7 +224,7 @@ def fetch_response(
 
 
 def fetch_snapshot_response(
-    core: "Core",
+    core: Core,
     topic_name: str,
     request: FetchSnapshotRequest.TopicSnapshot.PartitionSnapshot,
     version: int,

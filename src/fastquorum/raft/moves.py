@@ -5,9 +5,8 @@ Sources: KIP-595; Kafka `QuorumState`.
 """
 
 from fastquorum.raft import claims, doubles
-from fastquorum.raft.core import Core
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.role import Role
 from fastquorum.raft.roles.candidate import Candidate
 from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.roles.leader import Leader

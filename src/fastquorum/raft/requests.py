@@ -12,9 +12,9 @@ from fastquorum.raft.core import Core
 from fastquorum.raft.effects import SendResponse
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.events import Token
-from fastquorum.raft.role import Voting
 from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.transitions import Cause
+from fastquorum.raft.voting import Voting
 from fastquorum.types import NO_NODE, TOPIC_NAME, ZERO_UUID, Endpoint, Epoch, Micros, NodeId, ReplicaKey, Uuid
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.quorum import (

@@ -5,8 +5,7 @@ Source: KIP-595; Kafka `CandidateState`.
 
 from fastquorum.raft import messages
 from fastquorum.raft.ballots import Ballots
-from fastquorum.raft.core import Core
-from fastquorum.raft.role import Role
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import Micros
 

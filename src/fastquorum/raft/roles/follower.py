@@ -14,7 +14,8 @@ from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
 from fastquorum.raft import claims, doubles, messages
 from fastquorum.raft.copying import SnapshotCopy, SnapshotPart
-from fastquorum.raft.core import Core
+from fastquorum.raft.core import Core, Role
+from fastquorum.raft.discovery import discover_leader
 from fastquorum.raft.effects import (
     AppendSpan,
     CommitTo,
@@ -25,7 +26,6 @@ from fastquorum.raft.effects import (
     WriteSnapshotPart,
 )
 from fastquorum.raft.events import RecordSpan, SnapshotInstalled
-from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire.messages.fetch import FetchResponse
@@ -142,7 +142,7 @@ class Follower(Role):
             if due_us >= 0:
                 core.wake_at(due_us)
         if not self._is_reachable or core.is_leader_unproven:
-            core.discover_leader()
+            discover_leader(core)
         return None
 
     def _put_off(self, core: Core) -> None:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState
 from fastquorum.raft import messages
-from fastquorum.raft.core import Core
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.doubles import Turns
 from fastquorum.raft.effects import AppendControl
-from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import (
     NO_NODE,

@@ -12,8 +12,8 @@ from typing import Final
 from fastquorum.raft import messages
 from fastquorum.raft.ballots import Ballots
 from fastquorum.raft.core import Core
-from fastquorum.raft.role import Voting
 from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.raft.voting import Voting
 from fastquorum.types import NO_NODE, Micros
 
 ASK_AGAIN_PART: Final = 10

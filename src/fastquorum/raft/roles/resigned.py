@@ -7,8 +7,7 @@ Source: KIP-595; Kafka `ResignedState`.
 from collections.abc import Sequence
 
 from fastquorum.raft import messages
-from fastquorum.raft.core import Core
-from fastquorum.raft.role import Role
+from fastquorum.raft.core import Core, Role
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import Micros, NodeId, ReplicaKey
 

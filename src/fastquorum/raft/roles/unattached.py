@@ -5,8 +5,9 @@ Source: KIP-595; Kafka `UnattachedState`.
 """
 
 from fastquorum.raft.core import Core
-from fastquorum.raft.role import Voting
+from fastquorum.raft.discovery import discover_leader
 from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.raft.voting import Voting
 
 
 class Unattached(Voting):
@@ -23,5 +24,5 @@ class Unattached(Voting):
                     return Cause.ELECTION_TIMEOUT
                 self.election_deadline_us = core.random_election_deadline()
             core.wake_at(self.election_deadline_us)
-        core.discover_leader()
+        discover_leader(core)
         return None
