@@ -49,7 +49,6 @@ ENTANGLED: Final[dict[str, list[set[str]]]] = {
     "fastquorum": [{"api", "sync"}],
     "fastquorum/api": [{"producer", "quorum"}],
     "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
-    "fastquorum/wire": [{"message", "types"}],
 }
 
 

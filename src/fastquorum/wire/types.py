@@ -6,15 +6,19 @@ and the layout query all read these. Source: the Kafka protocol guide; KIP-482 (
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar, overload
 
 from fastquorum.types import ZERO_UUID, Uuid
 
-if TYPE_CHECKING:
-    from fastquorum.wire.message import Struct
+
+class Group(Protocol):
+    """What a field holds that has fields itself: a `message.Struct`."""
+
+    unknown_tags: tuple[tuple[int, bytes], ...]
+
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Struct")
+S = TypeVar("S", bound=Group)
 
 STRING_BYTES_MAX: Final = 0x7FFF
 """A string's length is an int16 in every version, compact or not."""
@@ -74,8 +78,8 @@ class WireType(Generic[T]):
     """The default where a declaration names none (arrays and structs: a fresh empty one instead)."""
     element: "WireType[Any] | None" = None
     """Arrays: what they hold."""
-    struct: "type[Struct] | None" = None
-    """Structs: the class."""
+    struct: type[Any] | None = None
+    """Structs: the class, one of `message.Struct`; its declaration is at `__wire__`."""
 
 
 BOOL: Final[WireType[bool]] = WireType("bool", Shape.FIXED, "?", 1, False)
