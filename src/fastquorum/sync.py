@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.api.blocking import Pending, Watch, append, append_each, begin_barrier, left_s
-from fastquorum.api.blocking_producer import Producer
+from fastquorum.api.blocking_producer import Producer, ReadBarrier
 from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -190,7 +190,8 @@ class Quorum(Standing):
         ...     producer.append([b"a", b"b"]) > 0
         True
         """
-        return Producer(self, self._node, self._watch, id, timeout)
+        barrier = ReadBarrier(self.read_barrier, self._barrier_timeout)
+        return Producer(barrier, self._node, self._watch, id, timeout)
 
     def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.

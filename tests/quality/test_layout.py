@@ -46,8 +46,6 @@ PREFIXED: Final[dict[str, set[str]]] = {
     "fastquorum/cli/demo": {"cluster"},
 }
 ENTANGLED: Final[dict[str, list[set[str]]]] = {
-    "fastquorum": [{"api", "sync"}],
-    "fastquorum/api": [{"producer", "quorum"}],
     "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
 }
 

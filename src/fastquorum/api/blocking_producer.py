@@ -2,21 +2,27 @@
 
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import NamedTuple, Self
 
 from fastquorum.api.blocking import Result, Watch, left_s
 from fastquorum.api.producer import Attempt, ProducerCore, committed_end
-from fastquorum.api.standing import append_timeout
+from fastquorum.api.standing import Failure, append_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, UnknownProducer
 from fastquorum.node.io.running import RunningNode
 from fastquorum.timeouts import wait_s
 from fastquorum.types import Offset
 
-if TYPE_CHECKING:
-    from fastquorum.sync import Quorum
+
+class ReadBarrier(NamedTuple):
+    """A quorum's read barrier, and what is said of one that does not come in time."""
+
+    wait: Callable[[float | None], Offset]
+    """Wait for it, so many seconds at most."""
+    failure: Failure
 
 
 class Producer(ProducerCore):
@@ -30,10 +36,10 @@ class Producer(ProducerCore):
     """
 
     def __init__(
-        self, quorum: "Quorum", node: RunningNode, watch: Watch, name: str, timeout: float | None = None
+        self, barrier: ReadBarrier, node: RunningNode, watch: Watch, name: str, timeout: float | None = None
     ) -> None:
         super().__init__(node, name, timeout)
-        self._quorum = quorum
+        self._barrier = barrier
         self._watch = watch
         self._turn = threading.Lock()
 
@@ -74,7 +80,7 @@ class Producer(ProducerCore):
         """Learn what is committed, and that nothing else of the past ever will be."""
         while True:
             try:
-                self._quorum.read_barrier(left_s(deadline))
+                self._barrier.wait(left_s(deadline))
                 state = self._state()
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
@@ -84,7 +90,7 @@ class Producer(ProducerCore):
             if self._has_learned(state, end_offset):
                 return
             if deadline is not None and time.monotonic() > deadline:
-                raise self._quorum._barrier_timeout(self._timeout or 0.0)
+                raise self._barrier.failure(self._timeout or 0.0)
 
     def _pause(self, error: NotLeader | Overloaded, deadline: float | None) -> None:
         pause_s = self._pause_s(error)
@@ -99,7 +105,7 @@ class Producer(ProducerCore):
             try:
                 attempt = attempt or self._fence()
                 if self._submit(attempt, deadline) is None:
-                    raise self._quorum._barrier_timeout(self._timeout or 0.0)
+                    raise self._barrier.failure(self._timeout or 0.0)
                 self._learn(self._state())
             except (ProducerFenced, UnknownProducer):
                 attempt = None  # another one was faster, or the name was forgotten meanwhile

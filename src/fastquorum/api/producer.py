@@ -10,14 +10,15 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
-from fastquorum.api.standing import append_timeout
+from fastquorum.api.standing import Failure, append_timeout
 from fastquorum.api.values import Values, copied
+from fastquorum.api.waiting import within
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UnknownProducer, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
@@ -28,9 +29,6 @@ from fastquorum.node.lane.fences import FENCE_NUMBERS, FIRST_EPOCHS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NO_NODE, Offset
-
-if TYPE_CHECKING:
-    from fastquorum.api.quorum import Quorum
 
 RETRY_S: Final = 0.01
 
@@ -186,6 +184,17 @@ class ProducerCore(Guarded):
         return RETRY_S
 
 
+class ProducerChannel(NamedTuple):
+    """What a producer asks of the quorum that made it."""
+
+    submit: Callable[[Attempt], Awaitable[Offset]]
+    """Append its batch, and wait until that is committed."""
+    read_barrier: Callable[[], Awaitable[Offset]]
+    commit: Callable[[Callable[[], bool]], Awaitable[None]]
+    """Wait for what a commit may bring about, or until the node is over."""
+    barrier_timeout: Failure
+
+
 class Producer(ProducerCore):
     """Made by `Quorum.producer`; use it in an `async with` block, where that quorum leads.
 
@@ -196,9 +205,9 @@ class Producer(ProducerCore):
     True 1
     """
 
-    def __init__(self, quorum: "Quorum", node: RunningNode, name: str, timeout: float | None = None) -> None:
+    def __init__(self, channel: ProducerChannel, node: RunningNode, name: str, timeout: float | None = None) -> None:
         super().__init__(node, name, timeout)
-        self._quorum = quorum
+        self._channel = channel
         self._turn = asyncio.Lock()
 
     async def append(self, value: Values, *, sequence: int | None = None, timeout: float | None = None) -> Offset:
@@ -221,7 +230,7 @@ class Producer(ProducerCore):
             OutOfOrderSequence: `sequence` leaves a gap, or is long past.
             RecordTooLarge: it does not fit into one batch; nothing was appended.
         """
-        return await self._quorum._within(wait_s(timeout), self._append_in_turn(value, sequence), append_timeout)
+        return await within(wait_s(timeout), self._append_in_turn(value, sequence), append_timeout)
 
     async def _append_in_turn(self, value: Values, sequence: int | None) -> Offset:
         async with self._turn:
@@ -235,7 +244,7 @@ class Producer(ProducerCore):
         while True:
             try:
                 with self._sending(attempt):
-                    return await self._quorum._submit_stamped(attempt)
+                    return await self._channel.submit(attempt)
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
 
@@ -243,13 +252,13 @@ class Producer(ProducerCore):
         """Learn what is committed, and that nothing else of the past ever will be."""
         while True:
             try:
-                await self._quorum.read_barrier()
+                await self._channel.read_barrier()
                 state = self._state()
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
                 continue
             end_offset = committed_end(state)
-            await self._quorum._bridge.commit(partial(self._is_decided, end_offset))
+            await self._channel.commit(partial(self._is_decided, end_offset))
             if self._has_learned(state, end_offset):
                 return
 
@@ -259,7 +268,7 @@ class Producer(ProducerCore):
         while True:
             try:
                 attempt = attempt or self._fence()
-                await self._quorum._submit_stamped(attempt)
+                await self._channel.submit(attempt)
                 self._learn(self._state())
             except (ProducerFenced, UnknownProducer):
                 attempt = None  # another one was faster, or the name was forgotten meanwhile
@@ -269,7 +278,7 @@ class Producer(ProducerCore):
                 return
 
     async def __aenter__(self) -> Self:
-        await self._quorum._within(self._timeout, self._take_name(), self._quorum._barrier_timeout)
+        await within(self._timeout, self._take_name(), self._channel.barrier_timeout)
         self._is_open = True
         return self
 

@@ -1,7 +1,7 @@
 """The asyncio API: the `Quorum` that `fastquorum.open` opens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -11,9 +11,8 @@ from fastquorum.api.bridge import Bridge, expire
 from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
-from fastquorum.api.producer import Attempt, Producer
+from fastquorum.api.producer import Attempt, Producer, ProducerChannel
 from fastquorum.api.standing import (
-    Failure,
     Standing,
     Transfer,
     append_timeout,
@@ -22,7 +21,8 @@ from fastquorum.api.standing import (
 )
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, NotReady, Overloaded
+from fastquorum.api.waiting import within
+from fastquorum.errors import Overloaded
 from fastquorum.kernels import Buffer, Outcome
 from fastquorum.loops import HomeLoop, in_own_thread
 from fastquorum.node.io import handles
@@ -116,7 +116,7 @@ class Quorum(Standing):
         self._home.check()
         timeout, node = wait_s(timeout), self._node
         node.check_open()
-        await self._within(timeout, self._bridge.change(lambda: node.is_ready), self._not_ready)
+        await within(timeout, self._bridge.change(lambda: node.is_ready), self._not_ready)
         if not node.is_ready:
             node.check_open()
         return node.leadership
@@ -155,7 +155,7 @@ class Quorum(Standing):
         self._home.check()
         timeout = wait_s(timeout)
         transfer = Transfer(self._node, node_id)
-        await self._within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
+        await within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
         return transfer.result()
 
     # --- appending ----------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Quorum(Standing):
         if timeout is not None:
             timeout = wait_s(timeout)  # before anything is appended
         if not atomic:
-            return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
+            return await within(timeout, self._append_parts(as_values(value)), append_timeout)
         self._home.check()
         outcome = self._appends.gather(value)
         timer = None if timeout is None else self._loop.call_later(timeout, expire, outcome, timeout)
@@ -237,7 +237,8 @@ class Quorum(Standing):
         ...     await producer.append([b"a", b"b"]) > 0
         True
         """
-        return Producer(self, self._node, id, timeout)
+        channel = ProducerChannel(self._submit_stamped, self.read_barrier, self._bridge.commit, self._barrier_timeout)
+        return Producer(channel, self._node, id, timeout)
 
     async def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.
@@ -262,7 +263,7 @@ class Quorum(Standing):
         barrier = self._barriers.join()
         if timeout is None:
             return await barrier
-        return await self._within(timeout, barrier, self._barrier_timeout)
+        return await within(timeout, barrier, self._barrier_timeout)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -358,17 +359,6 @@ class Quorum(Standing):
             await each
         assert first is not None
         return first.result()
-
-    async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Failure) -> _T:
-        if timeout is None:
-            return await work
-        try:
-            async with asyncio.timeout(timeout):
-                return await work
-        except TimeoutError as error:
-            if isinstance(error, AppendTimeout | NotReady):
-                raise
-            raise failure(timeout) from None
 
     async def _or_over(self, future: "asyncio.Future[_T]") -> _T:
         """What the replica's thread was asked for, or why it will never answer."""
