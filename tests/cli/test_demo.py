@@ -17,6 +17,7 @@ from rich.console import Console
 
 from fastquorum.cli.demo import nodes, play
 from fastquorum.cli.demo.appender import Acknowledged
+from fastquorum.cli.demo.outcomes import Outcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.cli.demo.verdict import judge
 from fastquorum.data import carried_records
@@ -275,7 +276,7 @@ def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is
     with screen.progress(3) as advance:
         for _ in range(3):
             advance()
-    outcome = play.Outcome(**played.said)
+    outcome = Outcome(**played.said)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), None)
     cut_batches(copies[0], kernels, 1)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), "/kept")

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from fastquorum.cli.demo import cluster, cluster_acts
-from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered
-from fastquorum.cli.demo.cluster_verdict import ClusterVerdict, judge
+from fastquorum.cli.demo.cluster import acts, play
+from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered
+from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
+from fastquorum.cli.demo.outcomes import ClusterOutcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log
@@ -44,7 +45,7 @@ class Played(NamedTuple):
 
     @property
     def ledger(self) -> list[Change]:
-        return [_change(json.loads(line)) for line in (self.directory / cluster.LEDGER).read_text().splitlines()]
+        return [_change(json.loads(line)) for line in (self.directory / play.LEDGER).read_text().splitlines()]
 
     def changes(self, kind: type[Any]) -> list[Any]:
         return [each for each in self.ledger if isinstance(each, kind)]
@@ -228,7 +229,7 @@ def test_a_leave_without_a_handover_is_red(disks: Disks) -> None:
 def test_a_fenced_broker_that_is_made_a_leader_is_red(disks: Disks, kernels: Kernels) -> None:
     left = next(each for each in disks.ledger if isinstance(each, Left))
     image = fold_log(open_offline(disks.directories[0], kernels), kernels).image
-    shard = next(each for each in cluster_acts.shards_of(image) if left.broker_id in each.partition.replicas)
+    shard = next(each for each in acts.shards_of(image) if left.broker_id in each.partition.replicas)
     lead = PartitionChangeRecord(topic_id=shard.topic_id, partition_id=shard.number, leader=left.broker_id)
     for at in range(3):
         disks.append(at, lead)
@@ -239,14 +240,14 @@ def test_a_fenced_broker_that_is_made_a_leader_is_red(disks: Disks, kernels: Ker
 
 def test_a_leader_that_is_fenced_and_goes_on_leading_is_red(disks: Disks, kernels: Kernels) -> None:
     image = fold_log(open_offline(disks.directories[0], kernels), kernels).image
-    leader = image.brokers[cluster_acts.shards_of(image)[0].partition.leader]
+    leader = image.brokers[acts.shards_of(image)[0].partition.leader]
     fencing = BrokerRegistrationChangeRecord(broker_id=leader.id, broker_epoch=leader.epoch, fenced=1)
     for at in range(3):
         disks.append(at, fencing)
     disks.ledger.append(Fenced(leader.id, leader.epoch, disks.judge().end_offset))
     verdict = disks.judge()
     assert (verdict.lost, verdict.images_equal) == (0, True)
-    assert verdict.fenced_leads == len(cluster_acts.led_by(image, leader.id)) > 0
+    assert verdict.fenced_leads == len(acts.led_by(image, leader.id)) > 0
 
 
 def test_images_that_differ_are_red(disks: Disks) -> None:
@@ -283,8 +284,8 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
     def forget(directories: Sequence[str]) -> None:
         cut_batches(directories[1], kernels, 1)
 
-    options = cluster.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
-    assert cluster.play_cluster(options, JsonScreen(), before_verdict=forget) == 1
+    options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
+    assert play.play_cluster(options, JsonScreen(), before_verdict=forget) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["verdict"], said["lost"], said["leaves"], said["kills"]) == ("red", 1, 1, 2)
     assert all(problem.startswith(str(tmp_path / "kept" / "node-2")) for problem in said["problems"])
@@ -294,9 +295,9 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
 def test_what_ends_the_play_is_in_the_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cluster_acts, "TOPICS", ("orders", "orders"))
-    options = cluster.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
-    assert cluster.play_cluster(options, JsonScreen()) == 1
+    monkeypatch.setattr(acts, "TOPICS", ("orders", "orders"))
+    options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
+    assert play.play_cluster(options, JsonScreen()) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["verdict"], said["lost"], said["acknowledged"]) == ("red", 0, 2)
     assert len(said["problems"]) == 1
@@ -313,7 +314,7 @@ def test_bad_arguments_start_nothing(
     def never(*_: object) -> int:
         raise AssertionError("it is played")
 
-    monkeypatch.setattr(cluster, "play_cluster", never)
+    monkeypatch.setattr(play, "play_cluster", never)
     ran = fastquorum("demo", *words)
     assert (ran.code, ran.out) == (2, "")
     assert "--brokers" in ran.err
@@ -342,7 +343,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
 def test_what_people_see(played: Played) -> None:
     shown = io.StringIO()
     screen = TextScreen(Console(file=shown, force_terminal=False, width=100, highlight=False, soft_wrap=True))
-    outcome = cluster.ClusterOutcome(**played.said)
+    outcome = ClusterOutcome(**played.said)
     screen.cluster_verdict(outcome, None)
     screen.cluster_verdict(outcome._replace(images_equal=False, problems=["the images differ"]), "/kept")
     text = shown.getvalue()

@@ -42,11 +42,8 @@ LONG: Final[dict[str, int]] = {
     "ext/_shell.pyx": 811,
     "ext/core/node/engine.h": 1415,
 }
-PREFIXED: Final[dict[str, set[str]]] = {
-    "fastquorum/cli/demo": {"cluster"},
-}
+PREFIXED: Final[dict[str, set[str]]] = {}
 ENTANGLED: Final[dict[str, list[set[str]]]] = {
-    "fastquorum/cli/demo": [{"cluster", "cluster_acts", "play", "screen"}],
 }
 
 

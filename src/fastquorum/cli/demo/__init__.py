@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
     """What was asked for. UsageError."""
-    from fastquorum.cli.demo.cluster import ClusterOptions, play_cluster
+    from fastquorum.cli.demo.cluster.play import ClusterOptions, play_cluster
     from fastquorum.cli.demo.play import Options, play
 
     if arguments.brokers is not None:

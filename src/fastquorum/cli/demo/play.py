@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from fastquorum.cli.demo.appender import Acknowledged, Appender
 from fastquorum.cli.demo.killer import Killer
 from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
+from fastquorum.cli.demo.outcomes import Outcome
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.cli.demo.stage import Ended, on_stage
 from fastquorum.cli.demo.verdict import Verdict, judge
@@ -34,28 +35,6 @@ class Options(NamedTuple):
     nodes: int = 3
     keep: str | None = None
     kernels: str = "native"
-
-
-class Outcome(NamedTuple):
-    """All there is to tell in the end. The fields are the keys of --format json."""
-
-    records: int
-    acknowledged: int
-    lost: int
-    duplicated: int
-    elections: int
-    kills: int
-    settled: int
-    """Appends that had no answer at first, and were looked up before anything was sent again."""
-    commit_p50_us: int
-    commit_p99_us: int
-    commits_per_s: float
-    replicas_identical: bool
-    topics: int
-    partitions: int
-    brokers: int
-    verdict: str
-    problems: list[str]
 
 
 def play(options: Options, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None) -> int:

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,12 +19,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from fastquorum.cli.demo.outcomes import ClusterOutcome, Outcome
 from fastquorum.cli.demo.verdict import Verdict
 from fastquorum.cli.terminal.output import print_json
-
-if TYPE_CHECKING:
-    from fastquorum.cli.demo.cluster import ClusterOutcome
-    from fastquorum.cli.demo.play import Outcome
 
 
 class Screen(Protocol):
@@ -36,10 +33,10 @@ class Screen(Protocol):
     def progress(self, total: int) -> contextlib.AbstractContextManager[Callable[[], None]]:
         """Yields what to call for each record that is committed."""
 
-    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
         """The end; `kept` is where the directories were left."""
 
-    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
+    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
         """The end of a cluster's demo."""
 
 
@@ -53,10 +50,10 @@ class JsonScreen:
     def progress(self, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
-    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
         print_json(outcome._asdict())
 
-    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
+    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
         print_json(outcome._asdict())
 
 
@@ -93,7 +90,7 @@ class TextScreen:
             task = bar.add_task("", total=total)
             yield lambda: bar.advance(task)
 
-    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
         show = self._console.print
         picture = verdict.picture
         led_by = picture.led_by()
@@ -113,7 +110,7 @@ class TextScreen:
         show(f"  brokers       {brokers}")
         self._end(verdict.problems, kept, "Nothing was lost.")
 
-    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
+    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
         show = self._console.print
         show()
         show(

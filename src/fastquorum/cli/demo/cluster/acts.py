@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from fastquorum.broker.states import Cause, State
-from fastquorum.cli.demo.cluster_client import ClusterClient
-from fastquorum.cli.demo.cluster_ledger import Change, Fenced, Left, Registered
-from fastquorum.cli.demo.members import Member
+from fastquorum.cli.demo.cluster.client import ClusterClient
+from fastquorum.cli.demo.cluster.ledger import Change, Fenced, Left, Registered
+from fastquorum.cli.demo.cluster.members import Member
 from fastquorum.cli.demo.nodes import START_S, Nodes
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.client.connection import Deadline

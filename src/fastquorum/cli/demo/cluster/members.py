@@ -46,7 +46,7 @@ class Member(Program):
     """One broker: while it runs, a process."""
 
     def __init__(self, broker_id: NodeId, options: dict[str, Any], errors_path: str) -> None:
-        command = [sys.executable, "-m", "fastquorum.cli.demo.member", json.dumps(options)]
+        command = [sys.executable, "-m", "fastquorum.cli.demo.cluster.member", json.dumps(options)]
         super().__init__(f"broker {broker_id}", command, errors_path)
         self.id = broker_id
 

@@ -1,4 +1,4 @@
-"""One of the demo's brokers: `python -m fastquorum.cli.demo.member OPTIONS`, which are those of `join`, as JSON.
+"""One of the demo's brokers: `python -m fastquorum.cli.demo.cluster.member OPTIONS`, the options of `join` as JSON.
 
 It holds no data, and says how it stands whenever that changes, as JSON lines. SIGTERM, or the end of stdin, makes it go
 in good order.

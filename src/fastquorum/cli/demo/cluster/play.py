@@ -1,16 +1,17 @@
-"""The demo of a whole cluster, without Java: three controllers, brokers that register with them, and a verdict."""
+"""The demo of a cluster from curtain to verdict."""
 
 import json
 import os
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.cli.demo.cluster_acts import Acts
-from fastquorum.cli.demo.cluster_client import ClusterClient
-from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered, as_json, count_of
-from fastquorum.cli.demo.cluster_verdict import ClusterVerdict, judge
-from fastquorum.cli.demo.members import SESSION_MS, members_of
+from fastquorum.cli.demo.cluster.acts import Acts
+from fastquorum.cli.demo.cluster.client import ClusterClient
+from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, as_json, count_of
+from fastquorum.cli.demo.cluster.members import SESSION_MS, members_of
+from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
 from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
+from fastquorum.cli.demo.outcomes import ClusterOutcome
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.cli.demo.stage import Ended, on_stage
 from fastquorum.cli.terminal.arguments import load_kernels
@@ -27,35 +28,6 @@ class ClusterOptions(NamedTuple):
     brokers: int
     keep: str | None = None
     kernels: str = "native"
-
-
-class ClusterOutcome(NamedTuple):
-    """All there is to tell in the end. The fields are the keys of --format json."""
-
-    controllers: int
-    brokers: int
-    acknowledged: int
-    """Registrations, topics, fencings and leaves."""
-    lost: int
-    registrations: int
-    topics: int
-    fencings: int
-    """Of brokers that were killed."""
-    leaves: int
-    """Of brokers that were told to go, and handed over first."""
-    partitions: int
-    elections: int
-    kills: int
-    refusals: list[str]
-    """What requests under tokens that were over were answered."""
-    fenced_after_s: float
-    taken_over_after_s: float
-    fenced_leads: int
-    end_offset: int
-    """The images at this one were compared."""
-    images_equal: bool
-    verdict: str
-    problems: list[str]
 
 
 def play_cluster(

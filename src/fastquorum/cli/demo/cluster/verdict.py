@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered, words_of
+from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, words_of
 from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.demo.cluster_ledger import Created
+from fastquorum.cli.demo.cluster.ledger import Created
 from fastquorum.cli.quorum.controller_requests import ControllerClient, only
 from fastquorum.client.committed import committed_fold
 from fastquorum.client.connection import Deadline
