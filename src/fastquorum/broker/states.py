@@ -1,6 +1,6 @@
 """What a member of the cluster is, and why it becomes something else: the one table that every change goes through.
 
-Drawn in the documentation by `mermaid()`. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
+`fastquorum.diagrams` draws it. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
 registration flow (Offline, Fenced, Online, Stopping); Kafka `BrokerState`, `BrokerLifecycleManager`.
 """
 
@@ -73,13 +73,3 @@ def next_state(state: State, cause: Cause) -> State:
     """The state that follows. An illegal pair is a bug of ours and asserts."""
     assert (state, cause) in TABLE, f"a member that is {state} cannot change for: {cause}"
     return TABLE[state, cause]
-
-
-def mermaid() -> str:
-    """The table as a mermaid state diagram; several causes of one arrow share its label."""
-    arrows: dict[tuple[State, State], list[str]] = {}
-    for (state, cause), target in TABLE.items():
-        arrows.setdefault((state, target), []).append(str(cause))
-    lines = ["stateDiagram-v2", f"    [*] --> {State.OFFLINE}"]
-    lines += [f"    {state} --> {target}: {', '.join(causes)}" for (state, target), causes in arrows.items()]
-    return "\n".join([*lines, f"    {State.GONE} --> [*]"])

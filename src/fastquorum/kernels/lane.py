@@ -132,6 +132,13 @@ class FollowerTerms(NamedTuple):
     fetch_wait_us_max: Micros
 
 
+def same_terms(a: LeaderTerms | FollowerTerms | None, b: LeaderTerms | FollowerTerms | None) -> bool:
+    """Equal but for the high watermark, which moves on inside the lane; everything else makes other terms."""
+    if a is None or b is None:
+        return a is b
+    return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)
+
+
 class FetchAdmission(NamedTuple):
     """A peer's Fetch that raft/ has validated; from here on the lane serves this peer on this connection."""
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 ACTIONS: Final = ("off", "crash", "eio", "sleep", "yield")
 """What a failpoint may do, by the native numbers. `yield`: dawdle by chance, to see other schedules."""
 
+# Verdicts on an append or a barrier, beside `kernels.lane.AppendVerdict`.
+TOO_LARGE: Final = -4
+CUT_OFF: Final = -5
 RECORDS_OVERLOADED: Final = -6
 BYTES_OVERLOADED: Final = -7
 STOPPED: Final = -8
@@ -23,16 +26,13 @@ PRODUCERS_BEHIND: Final = -9
 """What is known of producers does not reach the log's end."""
 NOT_NEXT: Final = -10
 """Neither its producer's next batch nor one of the last: `Producers.check` has the words."""
-"""Verdicts on an append or a barrier, beside `kernels.lane.AppendVerdict`."""
-TOO_LARGE: Final = -4
-CUT_OFF: Final = -5
 
+# Kinds of events.
 EVENT_FRAME: Final = 0
 EVENT_CONNECTED: Final = 1
 EVENT_LOST: Final = 2
 EVENT_SYNCED: Final = 3
 EVENT_DRAINED: Final = 4
-"""Kinds of events."""
 
 
 class NativeShell(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FatalError
-from fastquorum.kernels.lane import FollowerTerms, LaneState, LeaderTerms
+from fastquorum.kernels.lane import FollowerTerms, LaneState, LeaderTerms, same_terms
 from fastquorum.raft import answers, describe, fetches, moves, requests, voter_updates
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, Halt, LeadershipChanged, ShutdownComplete
@@ -229,7 +229,7 @@ class Raft:
         self._announce_leadership()
         self._complete_shutdown()
         after = self.lane_terms()
-        assert core.is_lane_closed or _same_terms(before, after), "the lane's terms changed without CloseLane"
+        assert core.is_lane_closed or same_terms(before, after), "the lane's terms changed without CloseLane"
         return core.take_effects()
 
     def renew(self, lane: LaneState, now_us: Micros) -> bool:
@@ -366,10 +366,3 @@ def _latest(causes: list[Cause]) -> tuple[Cause, ...]:
     """The last few: elections that nobody wins may go on for days."""
     del causes[:-CAUSES_MAX]
     return tuple(causes)
-
-
-def _same_terms(a: LeaderTerms | FollowerTerms | None, b: LeaderTerms | FollowerTerms | None) -> bool:
-    """Equal but for the high watermark, which moves inside the lane."""
-    if a is None or b is None:
-        return a is b
-    return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)

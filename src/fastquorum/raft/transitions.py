@@ -1,6 +1,6 @@
 """Which role follows which, and why: the one table that every change of role goes through.
 
-Drawn in the documentation by `mermaid()`. Must not know what the roles do. Sources: KIP-595, KIP-996 (prospective);
+`fastquorum.diagrams` draws it. Must not know what the roles do. Sources: KIP-595, KIP-996 (prospective);
 Kafka `QuorumState`.
 """
 
@@ -73,13 +73,3 @@ def next_role(role: RoleName, cause: Cause) -> RoleName:
     """The role that follows. An illegal pair is a bug of ours and asserts."""
     assert (role, cause) in TABLE, f"a {role} replica cannot end for: {cause}"
     return TABLE[role, cause]
-
-
-def mermaid() -> str:
-    """The table as a mermaid state diagram; several causes of one arrow share its label."""
-    arrows: dict[tuple[RoleName, RoleName], list[str]] = {}
-    for (role, cause), target in TABLE.items():
-        arrows.setdefault((role, target), []).append(str(cause))
-    lines = ["stateDiagram-v2", f"    [*] --> {_U}"]
-    lines += [f"    {role} --> {target}: {', '.join(causes)}" for (role, target), causes in arrows.items()]
-    return "\n".join(lines) + "\n"

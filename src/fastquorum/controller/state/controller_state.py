@@ -257,10 +257,6 @@ class ControllerState:
         """It counts as active, whether it beats or not."""
         return self.settings.older_brokers and is_legacy(broker)
 
-    def broker_with(self, directory: Uuid) -> Broker | None:
-        """Whoever has registered a directory."""
-        return next((each for _, each in sorted(self.image.brokers.items()) if directory in each.directories), None)
-
     def topic_setting(self, topic_name: str, name: str) -> str | None:
         """As it was set for the topic, for this node, or as every broker's default."""
         configs = self.image.configs

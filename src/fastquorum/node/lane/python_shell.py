@@ -22,10 +22,11 @@ from fastquorum.kernels.lane import (
     LaneMode,
     LaneState,
     LeaderTerms,
+    same_terms,
 )
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import Terms, same_terms, with_answered
+from fastquorum.node.lane.port import Terms, with_answered
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 
 

@@ -29,13 +29,14 @@ from fastquorum.kernels.lane import (
     LaneState,
     LeaderTerms,
     Unparked,
+    same_terms,
 )
 from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native.producers import NativeProducers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import Terms, same_terms, with_answered
+from fastquorum.node.lane.port import Terms, with_answered
 from fastquorum.node.lane.produce_answers import produce_answers
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log.log import Log
