@@ -27,7 +27,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/broker/lifecycle.py": 405,
     "src/fastquorum/client/quorum.py": 409,
     "src/fastquorum/errors.py": 506,
-    "src/fastquorum/kernels/__init__.py": 423,
     "src/fastquorum/kernels/pure/lane/fetch_layout.py": 535,
     "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from fastquorum.kernels.accumulator import Accumulator
 from fastquorum.kernels.batches import (
     BATCH_BYTES_MAX,
     BATCH_HEADER_BYTES,
@@ -35,7 +36,9 @@ from fastquorum.kernels.batches import (
     Scan,
 )
 from fastquorum.kernels.beats import SteadyBeats
+from fastquorum.kernels.epochs import EpochCache
 from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
+from fastquorum.kernels.frames import FrameSplitter
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.outcomes import Outcome, Turn
 from fastquorum.kernels.partitions import PartitionRows
@@ -75,109 +78,6 @@ __all__ = [
     "Turn",
     "load",
 ]
-
-
-class Accumulator(Protocol):
-    """An open batch that values are encoded straight into, and sealed (header, CRC-32C) once. Not thread-safe.
-
-    Records have a null key, no headers and timestamp delta 0, as KRaft writes them.
-    """
-
-    def __init__(self, batch_bytes_max: int = BATCH_BYTES_MAX) -> None: ...
-
-    @property
-    def is_open(self) -> bool: ...
-    @property
-    def base_offset(self) -> int: ...
-    @property
-    def next_offset(self) -> int:
-        """Offset the next value would get; the base offset while the batch is empty."""
-
-    @property
-    def record_count(self) -> int: ...
-    @property
-    def size_bytes(self) -> int:
-        """Bytes `seal` would return now."""
-
-    def open(self, base_offset: int, leader_epoch: int, timestamp_ms: int) -> None:
-        """Begin an empty batch. UsageError if one is open."""
-
-    def append(self, value: Buffer) -> int:
-        """Encode one value; its offset. -1, and nothing changed, if it does not fit any more.
-
-        RecordTooLarge, and nothing changed, if it would not even fit into an empty batch. UsageError if none is open.
-        """
-
-    def append_many(self, values: Sequence[Buffer]) -> int:
-        """Encode all or none; the first one's offset. Otherwise as `append`. UsageError if `values` is empty."""
-
-    def seal(self) -> bytes:
-        """Finish the batch and return its bytes; the accumulator is closed then. UsageError if empty or not open."""
-
-    def discard(self) -> None:
-        """Forget the open batch, if any."""
-
-
-class EpochCache(Protocol):
-    """Which epoch begins at which offset (KIP-101): strictly ascending in both. O(log epochs) lookups. Not
-    thread-safe."""
-
-    def __init__(self, entries: Sequence[tuple[int, int]] = ()) -> None:
-        """`entries` are (epoch, start offset); CorruptionError(reason="epoch") unless both strictly ascend from >=
-        0."""
-
-    def __len__(self) -> int: ...
-
-    def assign(self, epoch: int, start_offset: int) -> bool:
-        """Epoch begins at start_offset. True if it is new.
-
-        An epoch equal to the latest is ignored; entries at or beyond start_offset are replaced (an epoch without a
-        record). CorruptionError(reason="epoch") if `epoch` is below the latest, CorruptionError(reason="offset") if
-        start_offset is below the latest entry's start or negative.
-        """
-
-    @property
-    def latest_epoch(self) -> int:
-        """-1 if empty."""
-
-    @property
-    def latest_start(self) -> int:
-        """-1 if empty."""
-
-    def epoch_for(self, offset: int) -> int:
-        """Epoch of the record at offset; -1 if it precedes the first entry or the cache is empty."""
-
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch', end offset) as Kafka's `RaftLog.endOffsetForEpoch` has it, snapshots left aside.
-
-        The latest epoch -> (epoch, log end); above it -> (latest, log end); else the floor entry and the next one's
-        start; without a floor -> (epoch, start of the first entry). Empty cache -> (-1, -1).
-        """
-
-    def truncate_to(self, end_offset: int) -> None:
-        """Drop entries that start at or beyond end_offset."""
-
-    def truncate_before(self, start_offset: int) -> None:
-        """Log start moved: drop entries wholly below it; the one that covers it now starts there."""
-
-    def entries(self) -> list[tuple[int, int]]: ...
-
-
-class FrameSplitter(Protocol):
-    """Cuts a byte stream into frames: int32 big-endian length, then that many bytes. Not thread-safe."""
-
-    def __init__(self, frame_bytes_max: int) -> None: ...
-
-    def feed(self, data: Buffer) -> list[bytes]:
-        """The frames completed by `data`, without their lengths.
-
-        FrameError as soon as a length is negative or above the maximum, decided from its 4 bytes, nothing allocated;
-        the splitter is unusable then (every later feed raises the same error).
-        """
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes held back of an incomplete frame, its length included."""
 
 
 @runtime_checkable
