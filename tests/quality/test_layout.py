@@ -33,7 +33,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/io/running.py": 413,
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
-    "src/fastquorum/raft/roles/follower.py": 407,
     "src/fastquorum/storage/log/log.py": 604,
     "src/fastquorum/storage/log/recovery.py": 506,
     "src/fastquorum/storage/verifying.py": 407,

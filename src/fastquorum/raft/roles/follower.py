@@ -10,9 +10,9 @@ protect a leader that they reach (KIP-996), and votes are as ever.
 
 from typing import Final
 
-from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
 from fastquorum.raft import claims, doubles, messages
+from fastquorum.raft.committed import keeps_committed
 from fastquorum.raft.copying import SnapshotCopy, SnapshotPart
 from fastquorum.raft.core import Core, Role
 from fastquorum.raft.discovery import discover_leader
@@ -27,7 +27,7 @@ from fastquorum.raft.effects import (
 )
 from fastquorum.raft.events import RecordSpan, SnapshotInstalled
 from fastquorum.raft.transitions import Cause, RoleName
-from fastquorum.types import UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import Endpoint, Micros, NodeId, OffsetAndEpoch
 from fastquorum.wire.messages.fetch import FetchResponse
 
 _RECONNECT_US_MAX = 500_000
@@ -378,30 +378,3 @@ class Follower(Role):
             fetch_bytes_max=core.config.fetch_bytes_max,
             fetch_wait_us_max=core.config.fetch_wait_us_max,
         )
-
-
-def keeps_committed(core: Core, leader_id: NodeId, wish: str, offset: Offset) -> bool:
-    """Is nothing committed from `offset` on, where the leader wishes the log to end?
-
-    What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks. Raises ProtocolFatal; False
-    if an unproven leader wishes it, which is told.
-    """
-    committed = known_committed(core)
-    if offset >= committed:
-        return True
-    what = f"{wish} {offset}, but everything below {committed} is committed"
-    if claims.is_unproven(core, leader_id):
-        claims.notice_unproven(core, f"asks for what is refused, as {what}")
-        return False
-    raise ProtocolFatal(
-        f"leader {leader_id} of epoch {core.epoch} asks for what is refused, as {what}: keep this directory, and find "
-        "out which replica lost its disk"
-    )
-
-
-def known_committed(core: Core) -> Offset:
-    """Up to where this replica knows that all is committed, of this life or an earlier one. A snapshot covers nothing
-    else."""
-    latest = core.log.snapshots.latest
-    of_snapshot = UNKNOWN_OFFSET if latest is None else latest.offset
-    return max(core.high_watermark, core.log.committed_offset, of_snapshot)
