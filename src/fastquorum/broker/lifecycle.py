@@ -49,10 +49,10 @@ from fastquorum.broker.events import (
     TimerFired,
     Unanswered,
 )
+from fastquorum.broker.requests import heartbeat, registration
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import Cause, State, next_state
 from fastquorum.config import MS
-from fastquorum.controller.image.registrations import end_points_of
 from fastquorum.errors import FastQuorumError, RegistrationRefused
 from fastquorum.raft.ports import Random
 from fastquorum.types import Micros
@@ -61,7 +61,6 @@ from fastquorum.wire.message import Message
 from fastquorum.wire.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
 
@@ -225,7 +224,16 @@ class Lifecycle:
         self._number += 1
         self._next_us, self._is_hasty = NEVER, False
         self._in_flight = _InFlight(self._number, self._now_us, is_heartbeat, self.state is State.STOPPING)
-        self._effects.append(Ask(self._number, self._heartbeat() if is_heartbeat else self._registration()))
+        self._effects.append(Ask(self._number, self._heartbeat() if is_heartbeat else registration(self._settings)))
+
+    def _heartbeat(self) -> BrokerHeartbeatRequest:
+        return heartbeat(
+            self._settings.broker_id,
+            self.epoch,
+            self._followed.next_offset,
+            wants_fence=not self._is_ready,
+            wants_to_go=self.state is State.STOPPING,
+        )
 
     def _hurry(self) -> None:
         """Something changed that the controller is to know, or to say, now."""
@@ -245,30 +253,6 @@ class Lifecycle:
         backoff_us = min(self._config.retry_backoff_us << min(self._failures, 16), longest_us)
         self._failures += 1
         self._next_us = self._now_us + backoff_us - self._chance.randrange(backoff_us // 2 + 1)
-
-    def _registration(self) -> BrokerRegistrationRequest:
-        settings, feature = self._settings, BrokerRegistrationRequest.Feature
-        return BrokerRegistrationRequest(
-            broker_id=settings.broker_id,
-            cluster_id=settings.cluster_id,
-            incarnation_id=settings.incarnation_id,
-            listeners=end_points_of(BrokerRegistrationRequest.Listener, settings.listeners),
-            features=[
-                feature(name=each.name, min_supported_version=each.level_min, max_supported_version=each.level_max)
-                for each in settings.features
-            ],
-            rack=settings.rack,
-            log_dirs=sorted(settings.log_dirs),
-        )
-
-    def _heartbeat(self) -> BrokerHeartbeatRequest:
-        return BrokerHeartbeatRequest(
-            broker_id=self._settings.broker_id,
-            broker_epoch=self.epoch,
-            current_metadata_offset=self._followed.next_offset - 1,
-            want_fence=not self._is_ready,
-            want_shut_down=self.state is State.STOPPING,
-        )
 
     def _take_in_flight(self, number: int) -> _InFlight | None:
         """The request this is about; None if it was given up."""
