@@ -10,10 +10,11 @@ from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.home import expanded
 from fastquorum.kernels import Kernels, load
 from fastquorum.offsets import check_position
+from fastquorum.storage.findings import Finding, Severity
 from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.offline import OfflineLog, StoredBatch
-from fastquorum.storage.verifying import Finding, Severity, Verification
+from fastquorum.storage.verifying import Verification
 from fastquorum.types import Offset
 
 __all__ = ["Difference", "Finding", "Image", "Log", "Severity", "StoredBatch", "Verification", "open"]

@@ -11,10 +11,11 @@ from fastquorum.errors import CorruptionError
 from fastquorum.generate import FINDERS, LIST, GenerateOptions, Kind, Span, generate
 from fastquorum.generate.stories import CHANGES, CHURNS, FLAPS, STORM_ELECTIONS
 from fastquorum.kernels import load
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.io.disk import RealDisk
-from fastquorum.storage.log.recovery import inspect
+from fastquorum.storage.log.inspection import inspect
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.verifying import Severity, Verification
+from fastquorum.storage.verifying import Verification
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
 from fastquorum.wire.records.cluster import ConfigRecord
 from fastquorum.wire.records.control_values import LeaderChangeMessage

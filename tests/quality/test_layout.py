@@ -33,8 +33,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/storage/log/log.py": 604,
-    "src/fastquorum/storage/log/recovery.py": 506,
-    "src/fastquorum/storage/verifying.py": 407,
     "ext/_lane.pyx": 456,
     "ext/_shell.pyx": 811,
     "ext/core/node/engine.h": 1415,

@@ -10,6 +10,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels, SegmentFile
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.io.lock import DirectoryLock
@@ -18,7 +19,6 @@ from fastquorum.storage.log.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog, segment_batches, trim_log
 from fastquorum.storage.ports import FileMode
-from fastquorum.storage.verifying import Severity
 
 from .fake_disk import FakeFlusher
 from .logs import Rig, every_flip

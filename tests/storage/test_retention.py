@@ -7,11 +7,11 @@ import pytest
 
 from fastquorum.errors import CorruptionError, OffsetOutOfRange
 from fastquorum.kernels import Kernels, load
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.log.mark import Mark, decode_mark, encode_mark, read_mark
 from fastquorum.storage.log.snapshots import write_snapshot
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, join, parse_index, parse_segment, segment_name
 from fastquorum.storage.offline import OfflineLog
-from fastquorum.storage.verifying import Severity
 from fastquorum.types import OffsetAndEpoch
 
 from .logs import Rig, checkpoint

@@ -19,6 +19,7 @@ from fastquorum.errors import (
 )
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.producers import Stamp
+from fastquorum.storage.findings import Finding, Severity
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.log import scanning
@@ -28,7 +29,6 @@ from fastquorum.storage.log.snapshots import Snapshots, find_snapshots, write_sn
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.startup import first_voters
-from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 from tests.odd_files import linked_to_itself, linked_to_nothing, turned_into_directory
 

@@ -13,6 +13,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.node.io.directory import OpenDirectory, needs_format
 from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.format import FormatOptions, check_without_log, format_directory
 from fastquorum.storage.identity import Identity, LogKind, parse_voters
 from fastquorum.storage.io.directory import DataDirectory
@@ -30,7 +31,6 @@ from fastquorum.storage.names import (
     checkpoint_name,
     segment_name,
 )
-from fastquorum.storage.verifying import Severity
 from fastquorum.types import OffsetAndEpoch, Uuid
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record

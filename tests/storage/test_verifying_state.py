@@ -10,9 +10,9 @@ import pytest
 import fastquorum as fq
 from fastquorum.cli.main import main
 from fastquorum.kernels import Kernels
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import KAFKA_STATE, LOG_DIRECTORY, OWN_PROPERTIES, QUORUM_STATE
-from fastquorum.storage.verifying import Severity
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "kafka-4.3.0" / "cluster"
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
+from fastquorum.storage.findings import Severity, up_to_refusal
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log.checkpoint import CheckpointState, read_checkpoint
 from fastquorum.storage.log.epochs import write_epochs
@@ -21,7 +22,7 @@ from fastquorum.storage.log.scanning import nonzero_end, scan_segment
 from fastquorum.storage.log.segment import write_index
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
-from fastquorum.storage.verifying import Severity, Verification, up_to_refusal, verify_log
+from fastquorum.storage.verifying import Verification, verify_log
 from fastquorum.storage.verifying_data import check_data_directory
 from fastquorum.storage.verifying_state import check_quorum_state
 from fastquorum.types import Offset, OffsetAndEpoch

@@ -3,79 +3,27 @@
 Damage is a finding, never an error. Reading changes nothing and needs no lock.
 """
 
-import errno
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels
 from fastquorum.storage import names
+from fastquorum.storage.findings import Finding, Severity, error_text, raise_unless_odd
 from fastquorum.storage.log.checkpoint import read_checkpoint
 from fastquorum.storage.log.epochs import parse_epochs
 from fastquorum.storage.log.index import decode_index
+from fastquorum.storage.log.inspection import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
 from fastquorum.storage.log.mark import LogPosition, Mark, epochs_checksum, read_mark, was_marked
-from fastquorum.storage.log.recovery import check_bounds, check_replaceable, check_unmarked, has_batch, knows_more
 from fastquorum.storage.log.scanning import SegmentScan, find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.log.snapshots import FoundSnapshots, is_gone, log_end, supersedes
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
-_MAY_NOT: Final = (errno.EACCES, errno.EPERM)
 _ANOTHERS: Final = (
     "it is another log's, or was put back without it; put back what belongs together, or replace this replica"
 )
 """Of a mark: why it is not of this log."""
-
-
-class Severity(StrEnum):
-    """What a finding means for the directory."""
-
-    NOTE = "note"
-    """Harmless: a crash leaves it, or it is derived data that is rebuilt."""
-    TORN = "torn"
-    """The tail of an interrupted write; the next start cuts it off."""
-    CORRUPT = "corrupt"
-    """Bytes that were whole once are damaged or missing."""
-
-
-class Finding(NamedTuple):
-    """One thing that is not as a closed log should be."""
-
-    severity: Severity
-    path: str
-    position: int
-    """-1 where it is about the whole file."""
-    offset: Offset
-    """-1 if none is known."""
-    text: str
-
-
-def error_text(error: DirectoryError) -> str:
-    """What is wrong, and what to do."""
-    return f"{error.detail}: {error.hint}" if error.hint else error.detail
-
-
-def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
-    """Of a file of the data directory, about no place in it."""
-    return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
-
-
-def raise_unless_odd(error: DirectoryError) -> None:
-    """Raise it, where who reads may not look at a file: that says nothing of the file."""
-    if isinstance(error.__cause__, StorageFailed) and error.__cause__.errno_code in _MAY_NOT:
-        raise error
-
-
-def up_to_refusal(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those of a check, and, where it cannot go on, last of all what keeps it from that. DirectoryError where that is
-    the reader's business."""
-    try:
-        yield from findings
-    except DirectoryError as error:
-        raise_unless_odd(error)
-        yield Finding(Severity.CORRUPT, error.path, -1, -1, error_text(error))
 
 
 class CheckedSegment(NamedTuple):

@@ -6,11 +6,11 @@ from typing import Final
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
+from fastquorum.storage.findings import Finding, Severity, error_text, finding_of
 from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import is_formatted
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_owner, first_values
-from fastquorum.storage.verifying import Finding, Severity, error_text, finding_of
 
 _OURS: Final = (names.OWN_PROPERTIES, names.join(names.LOG_DIRECTORY, names.DURABLE_MARK))
 """What says that a node of ours was formatted, or ran, here."""

@@ -11,12 +11,13 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
 from fastquorum.storage.contents import check_kind
+from fastquorum.storage.findings import Finding, Severity, error_text, finding_of
 from fastquorum.storage.identity import is_formatted, is_of_quorum, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import StateOwner, settled, state_in
-from fastquorum.storage.verifying import Finding, Severity, Verification, error_text, finding_of
+from fastquorum.storage.verifying import Verification
 
 
 def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> Iterator[Finding]:

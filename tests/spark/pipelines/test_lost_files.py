@@ -15,6 +15,7 @@ from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.stored.file_kinds import NO_STATE
+from fastquorum.storage.findings import Severity
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.io.opening import open_offline
@@ -30,7 +31,6 @@ from fastquorum.storage.names import (
     ZERO_CHECKPOINT,
     index_name,
 )
-from fastquorum.storage.verifying import Severity
 from tests.odd_files import linked_to_itself, linked_to_nothing, turned_into_directory
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch

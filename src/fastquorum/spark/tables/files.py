@@ -20,11 +20,12 @@ from fastquorum.spark.stored.stores import Entry
 from fastquorum.spark.tables.quorum_state import state_error
 from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names
+from fastquorum.storage.findings import Finding, Severity
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.log.checkpoint import read_checkpoint
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.verifying import CheckedSegment, Finding, Severity, Verification, check_segment
+from fastquorum.storage.verifying import CheckedSegment, Verification, check_segment
 
 FIELDS: Final = (
     pa.field("name", pa.string(), nullable=False),

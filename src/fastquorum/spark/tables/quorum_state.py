@@ -30,8 +30,8 @@ from fastquorum.storage.format import check_without_log
 from fastquorum.storage.identity import Identity, read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.log.checkpoint import read_checkpoint
+from fastquorum.storage.log.inspection import check_bounds, check_emptied
 from fastquorum.storage.log.mark import LogPosition, Mark, was_marked
-from fastquorum.storage.log.recovery import check_bounds, check_emptied
 from fastquorum.storage.log.scanning import EPOCH_MAX, bytes_needed, scan_segment
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import damaged_state

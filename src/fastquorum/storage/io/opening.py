@@ -14,7 +14,7 @@ from fastquorum.storage.images import fold_first_segment, fold_snapshot
 from fastquorum.storage.io.disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io.lock import DirectoryLock
 from fastquorum.storage.io.odd import check_not_odd
-from fastquorum.storage.log.recovery import check_there
+from fastquorum.storage.log.inspection import check_there
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
 from fastquorum.storage.offline import OfflineLog, StoredBatch, segment_batches, trim_log
 from fastquorum.storage.verifying import Verification
