@@ -24,7 +24,6 @@ PREFIXED_MAX: Final = 3
 CROWDED: Final[dict[str, int]] = {
 }
 LONG: Final[dict[str, int]] = {
-    "src/fastquorum/client/quorum.py": 409,
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/kernels/pure/lane/fetch_layout.py": 535,
     "src/fastquorum/node/metadata/controller.py": 462,

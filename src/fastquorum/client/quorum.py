@@ -14,9 +14,9 @@ from typing import Final, NamedTuple, TypeVar
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.client.contacts import count_contacts
 from fastquorum.client.describing import describe_request, why_leaderless
+from fastquorum.client.fetched import Committed, decoded
 from fastquorum.client.refusals import OutcomeUnknown, refusal
 from fastquorum.errors import (
-    CorruptionError,
     NotReady,
     OffsetOutOfRange,
     PeerProtocolError,
@@ -72,14 +72,6 @@ class Controller(NamedTuple):
 
     endpoint: Endpoint
     cluster_id: str
-
-
-class Committed(NamedTuple):
-    """Records from an offset on, control records left out, and where to go on."""
-
-    records: list[tuple[Epoch, Record]]
-    next_offset: Offset
-    high_watermark: Offset
 
 
 class QuorumClient(Guarded):
@@ -311,7 +303,7 @@ class QuorumClient(Guarded):
                 continue
             match answer.error_code:
                 case ErrorCode.NONE:
-                    return self._decoded(answer, offset)
+                    return decoded(self._kernels, answer, offset)
                 case ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise OffsetOutOfRange(
                         offset=offset, start_offset=answer.log_start_offset, end_offset=answer.high_watermark
@@ -345,19 +337,6 @@ class QuorumClient(Guarded):
         )
         response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline, wait_s + SILENCE_S)
         return response.responses[0].partitions[0]
-
-    def _decoded(self, answer: FetchResponse.FetchableTopicResponse.PartitionData, offset: Offset) -> Committed:
-        data = answer.records or b""
-        records: list[tuple[Epoch, Record]] = []
-        next_offset = offset
-        for info in self._kernels.batch_headers(data):
-            if not info.crc_valid:
-                raise CorruptionError("crc", info.position, info.base_offset)
-            next_offset = info.last_offset + 1
-            if not info.is_control:
-                decoded = self._kernels.decode_records(data, info.position, verify_crc=False)
-                records += [(info.leader_epoch, record) for record in decoded if record.offset >= offset]
-        return Committed(records, next_offset, answer.high_watermark)
 
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
