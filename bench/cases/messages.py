@@ -17,12 +17,8 @@ from bench import peers
 from bench.cases.setting import Setting
 from bench.measure import MICROSECONDS, Case, Contender, Goal, Role, python
 from fastquorum.kernels import load
-from fastquorum.kernels.pure.lane.fetch_layout import (
-    REQUEST_ENCODERS,
-    REQUEST_PARSERS,
-    RESPONSE_ENCODERS,
-    RESPONSE_PARSERS,
-)
+from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, REQUEST_PARSERS
+from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, RESPONSE_PARSERS
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire import Message, codec_of, decode, decode_request_header, encode
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse

@@ -11,16 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastquorum
-from fastquorum.kernels.pure.lane.fetch_layout import (
-    REQUEST_ENCODERS,
-    REQUEST_PARSERS,
-    RESPONSE_ENCODERS,
-    RESPONSE_PARSERS,
-)
+from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, REQUEST_PARSERS
+from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, RESPONSE_PARSERS
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire import decode_request, decode_response, encode_request, encode_response, request_header
 from fastquorum.wire.lane.generate_cpp import generate as generate_cpp
-from fastquorum.wire.lane.generate_python import VERSIONS, generate
+from fastquorum.wire.lane.generate_python import VERSIONS, generate_requests, generate_responses
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import Partition, fetch_request, fetch_response, value_batch
 
@@ -35,9 +31,11 @@ uuids = st.binary(min_size=16, max_size=16).map(Uuid)
 names = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=60)
 
 
-def test_the_checked_in_module_is_what_the_declarations_give() -> None:
-    checked_in = (SOURCE / "kernels" / "pure" / "lane" / "fetch_layout.py").read_text()
-    assert checked_in == generate(), "run: python -m fastquorum.wire.lane.generate_python > .../lane/fetch_layout.py"
+@pytest.mark.parametrize(("kind", "generate"), [("request", generate_requests), ("response", generate_responses)])
+def test_the_checked_in_module_is_what_the_declarations_give(kind: str, generate: Callable[[], str]) -> None:
+    name = f"fetch_{kind}s.py"
+    checked_in = (SOURCE / "kernels" / "pure" / "lane" / name).read_text()
+    assert checked_in == generate(), f"run: python -m fastquorum.wire.lane.generate_python {kind} > .../lane/{name}"
 
 
 def test_the_checked_in_header_of_the_native_lane_is_what_the_declarations_give() -> None:

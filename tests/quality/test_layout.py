@@ -25,7 +25,6 @@ CROWDED: Final[dict[str, int]] = {
 }
 LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
-    "src/fastquorum/kernels/pure/lane/fetch_layout.py": 535,
     "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
     "src/fastquorum/node/io/running.py": 413,

@@ -177,7 +177,7 @@ class ParserSource:
         self.flush()
         self.emit(
             f"if size > {ONE_BYTE}:",
-            INDENT + "size, at = _read_uvarint(frame, at - 1)",
+            INDENT + "size, at = read_uvarint(frame, at - 1)",
             "if not size:",
             INDENT + "return None",
             f"{name}_start = at",
@@ -210,7 +210,7 @@ class ParserSource:
                 self.emit(f"{role.name} = frame[at + 3 : at + 2 + size]", "at += 2 + size")
                 self.taken.add(role.name)
             case Shape.ARRAY, Kind.OPTIONAL_ONE:
-                self.emit("size, at = _read_uvarint(frame, at + 1)", "at += size")
+                self.emit("size, at = read_uvarint(frame, at + 1)", "at += size")
             case _:
                 raise NotImplementedError(f"{path}: tagged {each.type.shape} as {role.kind}")
         self.flush()
@@ -253,7 +253,7 @@ class EncoderSource:
                     values.append(name)
                 case "bytes":
                     close_run()
-                    joined.extend((f"_uvarint(len({value}) + 1)", value))
+                    joined.extend((f"uvarint(len({value}) + 1)", value))
                 case _:
                     formats.append(code)
                     values.append(value)
@@ -309,7 +309,7 @@ class EncoderSource:
             case Shape.STRING, Kind.CONST:
                 self.const(b"\0" if role.value is None else uvarint(len(role.value.encode()) + 1) + role.value.encode())
             case Shape.STRING, _:
-                size = f"_uvarint(len({role.name}) + 1)" if compact else f'struct.pack(">h", len({role.name}))'
+                size = f"uvarint(len({role.name}) + 1)" if compact else f'struct.pack(">h", len({role.name}))'
                 self.fixed(f"{size} + {role.name}")
             case Shape.BYTES, Kind.VARY:
                 self.parts.append(("bytes", role.name))
@@ -337,7 +337,7 @@ class EncoderSource:
             self.parts.extend(inner)
             return
         ((_, payload),) = merged(inner)
-        tagged = f"_tagged({each.tag}, {payload})"
+        tagged = f"tagged({each.tag}, {payload})"
         self.fixed(f'({tagged} if {condition} else b"")' if condition else tagged)
 
 

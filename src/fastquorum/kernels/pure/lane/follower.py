@@ -9,12 +9,8 @@ from typing import Final
 from fastquorum.kernels import BatchFault, Scan
 from fastquorum.kernels.lane import NO_CONNECTION, Advanced, Connection, FollowerTerms, Output, Send
 from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST, LaneContext, correlation_of
-from fastquorum.kernels.pure.lane.fetch_layout import (
-    REQUEST_ENCODERS,
-    RESPONSE_PARSERS,
-    RequestEncoder,
-    ResponseParser,
-)
+from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, RequestEncoder
+from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_PARSERS, ResponseParser
 from fastquorum.types import Micros, Offset
 
 NONE_IN_FLIGHT: Final = -1

@@ -29,7 +29,8 @@ from fastquorum.kernels.pure.lane.context import (
     correlation_of,
     end_of,
 )
-from fastquorum.kernels.pure.lane.fetch_layout import REQUEST_PARSERS, RESPONSE_ENCODERS, ResponseEncoder
+from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_PARSERS
+from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, ResponseEncoder
 from fastquorum.kernels.pure.lane.observers import AwaitedObservers
 from fastquorum.kernels.pure.lane.peer import Peer
 from fastquorum.types import ZERO_UUID, Micros, NodeId, Offset, ReplicaKey

@@ -4,7 +4,8 @@ Source: KIP-595 "Fetch"; times as in kafka-raft's `LeaderState.ReplicaState`, pr
 """
 
 from fastquorum.kernels.lane import NO_CONNECTION, PeerState
-from fastquorum.kernels.pure.lane.fetch_layout import RequestParser, ResponseEncoder
+from fastquorum.kernels.pure.lane.fetch_requests import RequestParser
+from fastquorum.kernels.pure.lane.fetch_responses import ResponseEncoder
 from fastquorum.types import Micros, Offset, ReplicaKey
 
 
