@@ -3,12 +3,12 @@
 import pytest
 
 from fastquorum.broker.states import TABLE, Cause, State, next_state
-from fastquorum.diagrams import mermaid
 from fastquorum.errors import ClosedError, ConfigError, ImageFailed, RegistrationRefused
 from fastquorum.lease import LeasePromise
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode
 from tests.broker.rig import BEAT, CLUSTER_ID, LEASE, MS, SECOND, Life, MemberConfig, online
+from tests.quality.diagrams import mermaid
 
 # --- registering ------------------------------------------------------------------------------------------------------
 

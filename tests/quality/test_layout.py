@@ -21,8 +21,7 @@ LINES_MAX: Final = {".py": 400, ".pyx": 400, ".h": 500, ".cpp": 500}
 PREFIXED_MAX: Final = 3
 """More siblings than this with one prefix are a room of their own."""
 
-CROWDED: Final[dict[str, int]] = {
-}
+CROWDED: Final[dict[str, int]] = {}
 LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/node/metadata/controller.py": 462,
@@ -36,8 +35,7 @@ LONG: Final[dict[str, int]] = {
     "ext/core/node/engine.h": 1415,
 }
 PREFIXED: Final[dict[str, set[str]]] = {}
-ENTANGLED: Final[dict[str, list[set[str]]]] = {
-}
+ENTANGLED: Final[dict[str, list[set[str]]]] = {}
 
 
 def rooms() -> Iterator[Path]:

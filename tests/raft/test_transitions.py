@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fastquorum.diagrams import mermaid
 from fastquorum.raft import events as ev
 from fastquorum.raft import moves
 from fastquorum.raft.transitions import TABLE, Cause, RoleName, next_role
+from tests.quality.diagrams import mermaid
 
 from .scenario import Replica, replica
 from .wire_messages import begin_request, endpoint, key, vote_request

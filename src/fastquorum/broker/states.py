@@ -1,6 +1,6 @@
 """What a member of the cluster is, and why it becomes something else: the one table that every change goes through.
 
-`fastquorum.diagrams` draws it. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
+`tests.quality.diagrams` draws it. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
 registration flow (Offline, Fenced, Online, Stopping); Kafka `BrokerState`, `BrokerLifecycleManager`.
 """
 

@@ -1,6 +1,6 @@
 """Which role follows which, and why: the one table that every change of role goes through.
 
-`fastquorum.diagrams` draws it. Must not know what the roles do. Sources: KIP-595, KIP-996 (prospective);
+`tests.quality.diagrams` draws it. Must not know what the roles do. Sources: KIP-595, KIP-996 (prospective);
 Kafka `QuorumState`.
 """
 

@@ -73,9 +73,10 @@ class Process:
         self._surroundings = surroundings
         self._prng = prng
         self.disk = SimDisk(self.node_id, prng.fork(), DiskFaults())
-        self.states = SimStateStore(self.node_id, prng.fork(), self._saved)
         self.disk.make_directory(LOG_DIRECTORY)
         self.ghost = environment.ghost.add(self.node_id, self.disk)
+        found = partial(environment.ghost.saved, self.ghost)
+        self.states = SimStateStore(self.node_id, prng.fork(), self._saved, found)
         self.thread = ReplicaThread(self, environment.scheduler)
         self.transport = SimTransport(self, self.thread, environment, surroundings, prng)
         self.hazards = ProcessHazards(
@@ -211,6 +212,7 @@ class Process:
         self._environment.network.process_ended(self, silently=power)
         if power:
             self.disk.crash()
+            self.states.lose_power()
         self._surroundings.ended(self)
 
     def died(self, death: ProcessDied) -> None:

@@ -1,5 +1,9 @@
 """One node's quorum state: durable when `save` returns, one or the other if it does not. Implements
-`storage.ports.StateStore`."""
+`storage.ports.StateStore`, as a data directory opens it.
+
+What a killed process has written may be in the page cache alone: the next one finds it, and a power failure before
+that takes it back.
+"""
 
 import errno
 from collections.abc import Callable
@@ -16,9 +20,20 @@ SAVE_US = 400
 class SimStateStore:
     """Survives its process."""
 
-    def __init__(self, node_id: int, prng: Prng, saved: Callable[[ElectionState], None]) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        prng: Prng,
+        saved: Callable[[ElectionState], None],
+        found: Callable[[ElectionState], None],
+    ) -> None:
+        """`saved` is told what is durable from now on; `found` the same of what a killed process has left."""
         self._saved = saved
+        self._found = found
         self.durable: ElectionState | None = None
+        """What the next process finds, if the power stays on."""
+        self._synced: ElectionState | None = None
+        """What it finds after a power failure."""
         self.failing_saves = 0
         self._path = f"node-{node_id}/quorum-state.mdb"
         self._prng = prng
@@ -28,7 +43,15 @@ class SimStateStore:
         self._hazards = hazards
 
     def load(self) -> ElectionState | None:
+        """What is found is durable from here on: it is written once more."""
+        if self.durable is not None and self.durable is not self._synced:
+            self._synced = self.durable
+            self._found(self.durable)
         return self.durable
+
+    def lose_power(self) -> None:
+        """What was not synced is gone."""
+        self.durable = self._synced
 
     def save(self, state: ElectionState) -> None:
         assert self._hazards is not None, "no process uses this store"
@@ -38,18 +61,16 @@ class SimStateStore:
         except ProcessDied:
             # In the middle of the transaction: either the old state is found, or the new one.
             if self._prng.randrange(2):
-                self._store(state)
+                self.durable = state
             raise
         if self.failing_saves > 0:
             self.failing_saves -= 1
             self._hazards.storage_failed()
             if self._prng.randrange(2):
-                self._store(state)
+                self.durable = state
             raise StateStoreFailed(detail="I/O error", operation="commit", path=self._path, errno_code=errno.EIO)
-        self._store(state)
+        self.durable = state
+        self._synced = state
+        self._saved(state)
         self._hazards.blocked(self._prng.heavy_tail(SAVE_US, 20 * SAVE_US))
         self._hazards.other_threads()
-
-    def _store(self, state: ElectionState) -> None:
-        self._saved(state)
-        self.durable = state
