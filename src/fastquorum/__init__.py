@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
         SparkEnvironmentError,
         UsageError,
     )
+    from fastquorum.node.causes import LeadershipCause
     from fastquorum.node.io.observing import Leadership
     from fastquorum.node.metrics import NodeMetrics
     from fastquorum.types import Endpoint
@@ -66,6 +67,7 @@ _EXPORTS: Final = {
     "SnapshotLoaded": "api.committed",
     "QuorumDescription": "api.description",
     "Leadership": "node.io.observing",
+    "LeadershipCause": "node.causes",
     "NodeMetrics": "node.metrics",
     "Endpoint": "types",
     "UnreachablePeer": "api.description",
@@ -114,6 +116,7 @@ __all__ = [
     "FatalError",
     "Fenced",
     "Leadership",
+    "LeadershipCause",
     "NodeMetrics",
     "NotAdmitted",
     "NotLeader",

@@ -18,7 +18,6 @@ from fastquorum.api.standing import (
     Standing,
     Transfer,
     stop_grace_s,
-    transfer_timeout,
 )
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
@@ -136,7 +135,7 @@ class Quorum(Standing):
         transfer = Transfer(self._node, node_id)
         if not self._watch.change(transfer.is_over, timeout):
             assert timeout is not None
-            raise transfer_timeout(timeout)
+            raise self._transfer_timeout(timeout)
         return transfer.result()
 
     # --- appending ----------------------------------------------------------------------------------------------------

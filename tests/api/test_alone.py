@@ -17,10 +17,11 @@ from fastquorum import sync
 from fastquorum.cli.main import main
 from fastquorum.errors import NotLeader, NotReady
 from fastquorum.loopback import free_ports
+from fastquorum.node.causes import CAUSES
 from fastquorum.node.io.logged import LOGGER
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio, voters
 from tests.cli.conftest import wait_until
-from tests.observe.builders import get
+from tests.observe.builders import get, scrape
 
 
 @pytest.fixture
@@ -221,3 +222,49 @@ def test_why_leadership_changed_is_told(tmp_path: Path) -> None:
         assert "another node" in mine.reason
         theirs = next(each for each in changes if each.is_self)
         assert theirs.reason.endswith("a majority voted for this node")
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_why_leadership_changed_last_is_in_what_a_node_says_of_itself(tmp_path: Path, kernels: str) -> None:
+    with trio(tmp_path, kernels=kernels, metrics="127.0.0.1:0") as nodes:
+        old, heir = nodes.leader, nodes.followers[0]
+        nodes.have_lead(heir)
+        won, lost = heir.describe().last_change, old.describe().last_change
+        assert won is not None
+        assert lost is not None
+        assert won.reason.endswith("a majority voted for this node")
+        assert lost.cause in CAUSES
+        assert "another node" in lost.reason
+        page = scrape(heir.metrics_endpoint)
+        counts = {cause: page.value("fastquorum_leadership_changes_total", cause=cause) for cause in CAUSES}
+        assert counts[won.cause] >= 1
+        # Without a majority it resigns, and says so to whoever waits.
+        for node_id in [each for each in nodes.nodes if each != heir.node_id]:
+            nodes.crash(node_id)
+        wait_until(lambda: heir.leader == -1, WAIT_S)
+        last = heir.describe().last_change
+        assert last is not None
+        assert last.cause == "quorum_lost"
+        assert scrape(heir.metrics_endpoint).value("fastquorum_leadership_changes_total", cause="quorum_lost") >= 1
+        with pytest.raises(NotReady, match=f"leadership last changed for: {last.reason}"):
+            heir.wait_ready(timeout=0.01)
+
+
+def test_before_any_change_there_is_no_cause(tmp_path: Path) -> None:
+    with sync.open(tmp_path, **alone(free_ports(3))) as quorum:
+        assert quorum.describe().last_change is None
+        with pytest.raises(NotReady) as not_ready:
+            quorum.wait_ready(timeout=0.01)
+        assert "last changed" not in str(not_ready.value)
+
+
+def test_the_command_that_describes_a_quorum_without_a_leader_says_why_it_has_none(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with trio(tmp_path) as nodes:
+        left = nodes.leader
+        for node_id in [each for each in nodes.nodes if each != left.node_id]:
+            nodes.crash(node_id)
+        wait_until(lambda: left.leader == -1, WAIT_S)
+        assert main(["quorum", "describe", "--status", "--bootstrap", str(left.endpoint), "--timeout", "2"]) == 3
+        assert "leadership last changed for: no majority of voters fetched in time" in capfd.readouterr().err

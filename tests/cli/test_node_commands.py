@@ -57,6 +57,7 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
         "MaxFollowerLagTimeMs:",
         "CurrentVoters:",
         "CurrentObservers:",
+        "LastLeaderChange:",
     ]
     assert status[3] == f"HighWatermark:          {offset + 6}"
     assert status[6] == f'CurrentVoters:          [{{"id": 1, "endpoints": ["CONTROLLER://{address(data)}"]}}]'
@@ -64,6 +65,8 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
     assert rows[1].split("\t")[0:4] == ["1     ", f"{22 * 'A'}", f"{offset + 6:<12}", "0  "]
     described = json.loads(fastquorum("quorum", "describe", *at, "--status", "--format", "json").out)
     assert described["leaderId"] == 1
+    assert described["lastChange"]["cause"] == "sole_voter"
+    assert status[-1] == "LastLeaderChange:       sole_voter: " + described["lastChange"]["reason"]
     assert node.end(signal.SIGTERM).code == 0
     verified = fastquorum("log", "verify", data)
     assert (verified.code, verified.out.split()[:2]) == (0, ["SOUND", str(data)])

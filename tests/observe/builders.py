@@ -9,6 +9,7 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from fastquorum.node.causes import counts_by_name
 from fastquorum.node.lane.tallies import Moved, Refused
 from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
@@ -18,6 +19,7 @@ from fastquorum.observe.process import Process
 from fastquorum.observe.stages import counted
 from fastquorum.observe.window import Window
 from fastquorum.raft.tally import Elections
+from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint
 
 TIMEOUT_S = 20.0
@@ -58,6 +60,7 @@ LEADER = NodeMetrics(
     unreachable_voters=0,
     since_leader_contact_us=-1,
     elections=Elections(2, 1, 5, 1, 250_000, ()),
+    leadership_changes=counts_by_name({Cause.FETCH_TIMEOUT: 2, Cause.VOTES_WON: 3}),
     high_watermark=90,
     log_start=0,
     log_end=100,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastquorum.node.causes import CAUSES
 from fastquorum.node.lane.tallies import Moved
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.catalogue import METRICS
@@ -109,6 +110,12 @@ def test_a_state_has_kafka_s_name_and_excludes_the_others(changes: dict[str, obj
     page = told(node(**changes))
     states = {each.labels["current_state"]: each.value for each in page.samples if each.name.endswith("current_state")}
     assert [name for name, value in states.items() if value] == [state]
+
+
+def test_every_cause_of_a_change_of_leadership_is_told_though_it_began_none() -> None:
+    samples = [each for each in told(LEADER).samples if each.name == "fastquorum_leadership_changes_total"]
+    assert [each.labels["cause"] for each in samples] == list(CAUSES)
+    assert {each.labels["cause"]: each.value for each in samples if each.value} == {"fetch_timeout": 2, "votes_won": 3}
 
 
 def test_what_only_a_leader_knows_others_do_not_tell() -> None:

@@ -26,7 +26,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
-    "src/fastquorum/node/io/running.py": 413,
+    "src/fastquorum/node/io/running.py": 409,
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/storage/log/log.py": 604,

@@ -1,7 +1,7 @@
 """Elections are counted as Kafka counts them, from the last candidacy until somebody leads."""
 
 from fastquorum.raft.tally import LATEST_MAX, Election, Tally
-from fastquorum.raft.transitions import RoleName
+from fastquorum.raft.transitions import Cause, RoleName
 
 
 def test_an_election_is_timed_from_the_candidacy_to_the_leader() -> None:
@@ -48,3 +48,14 @@ def test_only_the_latest_are_kept_one_by_one() -> None:
     assert so_far.timed == so_far.latency_us == LATEST_MAX + 5
     assert len(so_far.latest) == LATEST_MAX
     assert so_far.latest[-1].ended_us == 10 * (LATEST_MAX + 4) + 1
+
+
+def test_a_change_of_leadership_counts_by_what_began_it_and_without_a_cause_not_at_all() -> None:
+    tally = Tally()
+    tally.leadership_changed(())
+    assert tally.changes_so_far() == ({}, ())
+    tally.leadership_changed((Cause.FETCH_TIMEOUT, Cause.PRE_VOTES_WON))
+    tally.leadership_changed((Cause.VOTES_WON,))
+    tally.leadership_changed((Cause.FETCH_TIMEOUT,))
+    tally.leadership_changed(())
+    assert tally.changes_so_far() == ({Cause.FETCH_TIMEOUT: 2, Cause.VOTES_WON: 1}, (Cause.FETCH_TIMEOUT,))

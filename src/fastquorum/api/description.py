@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from fastquorum.config import SECOND
+from fastquorum.node.causes import LeadershipCause, leadership_cause
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.describing import PeerDescription
 from fastquorum.node.io.running import RunningNode
@@ -43,6 +44,8 @@ class QuorumDescription(NamedTuple):
     """What a leader knows of those who fetch from it; empty elsewhere."""
     unreachable: tuple[UnreachablePeer, ...] = ()
     """Voters, or bootstrap servers, that this node last tried to reach in vain."""
+    last_change: LeadershipCause | None = None
+    """Why leadership changed last, as seen by this node; None before any change."""
 
 
 def description_of(node: RunningNode, state: Description, peers: tuple[PeerDescription, ...]) -> QuorumDescription:
@@ -66,4 +69,5 @@ def description_of(node: RunningNode, state: Description, peers: tuple[PeerDescr
             UnreachablePeer(each.node_id, each.endpoint, each.reason, max(now_us() - each.since_us, 0) / SECOND)
             for each in node.unreachable
         ),
+        last_change=leadership_cause(state.leadership_changes.latest_causes),
     )

@@ -17,7 +17,6 @@ from fastquorum.api.standing import (
     Transfer,
     append_timeout,
     stop_grace_s,
-    transfer_timeout,
 )
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
@@ -155,7 +154,7 @@ class Quorum(Standing):
         self._home.check()
         timeout = wait_s(timeout)
         transfer = Transfer(self._node, node_id)
-        await within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
+        await within(timeout, self._bridge.change(transfer.is_over), self._transfer_timeout)
         return transfer.result()
 
     # --- appending ----------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Standing(Guarded):
 
     def _barrier_timeout(self, timeout: float) -> NotReady:
         alone = unreachable_text(self._node.unreachable, now_us())
-        return NotReady(f"no majority answered the read barrier within {timeout} s{f'; {alone}' if alone else ''}")
+        return self._why(f"no majority answered the read barrier within {timeout} s{f'; {alone}' if alone else ''}")
 
     def _not_ready(self, timeout: float) -> NotReady:
         who = (
@@ -114,7 +114,15 @@ class Standing(Guarded):
         )
         error = self._node.not_leader()
         why = f"; {error.hindrance}" if isinstance(error, NotLeader) and error.hindrance else ""
-        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch}){why}")
+        return self._why(f"after {timeout} s, {who} (epoch {self.epoch}){why}")
+
+    def _transfer_timeout(self, timeout: float) -> NotReady:
+        return self._why(f"nobody was elected within {timeout} s")
+
+    def _why(self, what: str) -> NotReady:
+        """With why leadership changed last, if it is known."""
+        last = self._node.last_change
+        return NotReady(what + (f"; leadership last changed for: {last.reason}" if last is not None else ""))
 
 
 class Transfer:
@@ -160,10 +168,6 @@ def stop_grace_s(timeout: float | None) -> float:
 
 def append_timeout(timeout: float) -> AppendTimeout:
     return AppendTimeout(timeout, True)
-
-
-def transfer_timeout(timeout: float) -> NotReady:
-    return NotReady(f"nobody was elected within {timeout} s")
 
 
 Failure = Callable[[float], Exception]

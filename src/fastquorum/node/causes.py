@@ -1,7 +1,7 @@
 """Why leadership changed, in words for whoever runs a node. Source: `raft.transitions.Cause`."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from fastquorum.raft.transitions import Cause
 
@@ -31,3 +31,39 @@ WORDS: Final = {
 def reason_of(causes: Sequence[Cause]) -> str:
     """What this replica saw, in order; empty for what it knew when it started."""
     return ", then ".join(WORDS[cause] for cause in causes)
+
+
+class LeadershipCause(NamedTuple):
+    """Why leadership changed, as seen by one node."""
+
+    cause: str
+    """What began it, one of `CAUSES`, for programs: "fetch_timeout"."""
+    reason: str
+    """Everything that led to it, in order, for people."""
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.reason}"
+
+
+def name_of(cause: Cause) -> str:
+    return cause.name.lower()
+
+
+CAUSES: Final = tuple(name_of(cause) for cause in Cause)
+"""Every name, in the order of the table."""
+
+
+def leadership_cause(causes: Sequence[Cause]) -> LeadershipCause | None:
+    """None if there was no change."""
+    return LeadershipCause(name_of(causes[0]), reason_of(causes)) if causes else None
+
+
+def parsed(text: str) -> LeadershipCause | None:
+    """What `str` made of one; None for any other text."""
+    cause, _, reason = text.partition(": ")
+    return LeadershipCause(cause, reason) if cause in CAUSES and reason else None
+
+
+def counts_by_name(counts: Mapping[Cause, int]) -> dict[str, int]:
+    """Every cause's, also of those that began no change."""
+    return {name_of(cause): counts.get(cause, 0) for cause in Cause}

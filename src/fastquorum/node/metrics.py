@@ -4,9 +4,11 @@ Taken on the replica's thread while its lane goes on. Nothing is counted for it 
 much was appended, fetched and committed. Source of the raft group's meaning: Kafka `KafkaRaftMetrics`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fastquorum.node.causes import counts_by_name
 from fastquorum.node.lane.tallies import Moved, Refused
 from fastquorum.node.metadata.metrics import ControllerMetrics, measure_controller
 from fastquorum.node.ports import Unreachable
@@ -60,6 +62,8 @@ class NodeMetrics:
     since_leader_contact_us: Micros
     """A follower: since the leader's last good answer; -1 never in this epoch, and on a leader."""
     elections: Elections
+    leadership_changes: Mapping[str, int]
+    """By what began them: every name of `node.causes.CAUSES`."""
 
     high_watermark: Offset
     """-1 unknown."""
@@ -149,6 +153,7 @@ def measure(replica: "Replica", around: Surroundings) -> NodeMetrics:
         unreachable_voters=raft.unreachable_voters,
         since_leader_contact_us=_since(contact_us, now_us),
         elections=raft.elections,
+        leadership_changes=counts_by_name(raft.leadership_changes.counts),
         high_watermark=shell.high_watermark,
         log_start=start_offset,
         log_end=end_offset,

@@ -15,8 +15,9 @@ from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.causes import reason_of
+from fastquorum.node.causes import leadership_cause, reason_of
 from fastquorum.node.clients.server import Door
+from fastquorum.node.explaining import explain
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.sections import Critical, FailureStops
 from fastquorum.node.metadata.controller import ControllerRole
@@ -38,7 +39,7 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import Message
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 ROOM_LOOK_US: Final = 250 * MS
@@ -429,7 +430,7 @@ class Replica:
                 self.connections.request(destination, endpoint, correlation_id, message, now_us)
             case fx.SendResponse(token, message):
                 if isinstance(message, DescribeQuorumResponse):
-                    self._explain(message)
+                    explain(message, self.reachability.text(), leadership_cause(self.raft.latest_causes))
                 self.connections.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
@@ -450,13 +451,6 @@ class Replica:
                 self._stop(None, now_us)
             case fx.Halt(error):
                 raise error
-
-    def _explain(self, message: DescribeQuorumResponse) -> None:
-        """Without a leader: why there is none, as far as is known here."""
-        reason = self.reachability.text()
-        for partition in [each for topic in message.topics for each in topic.partitions]:
-            if reason and partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and partition.leader_id == NO_NODE:
-                partition.error_message = f"no leader is known: {reason}"
 
     def _install(self, snapshot: OffsetAndEpoch) -> ev.SnapshotInstalled:
         """The log begins anew behind it, unless it is damaged."""

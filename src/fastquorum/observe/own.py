@@ -62,6 +62,10 @@ def _elections(view: View) -> Iterable[Point]:
     return Point(elections.latency_us / US_PER_S, suffix="_sum"), Point(elections.timed, suffix="_count")
 
 
+def _leadership_changes(view: View) -> Iterable[Point]:
+    return (Point(count, (("cause", cause),)) for cause, count in view.node.leadership_changes.items())
+
+
 def _refused(view: View) -> Iterable[Point]:
     return (Point(count, (("reason", reason),)) for reason, count in view.node.refused._asdict().items())
 
@@ -116,6 +120,12 @@ _REPLICATION: Final = (
     ),
     counter(OWN + "elections_won_total", "Elections that it won.", lambda view: view.node.elections.won),
     counter(OWN + "role_changes_total", "Changes of its role.", lambda view: view.node.elections.role_changes),
+    Metric(
+        OWN + "leadership_changes_total",
+        "counter",
+        "Changes of the leader, or that none is known, as seen here, by what began them; causes are a fixed list.",
+        _leadership_changes,
+    ),
     Metric(OWN + "election_seconds", "summary", "From standing for election until a leader was known.", _elections),
 )
 

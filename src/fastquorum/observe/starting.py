@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastquorum.closing import end_all
 from fastquorum.node.io import starting
+from fastquorum.node.io.handles import Companion
 from fastquorum.node.io.observing import Observer
-from fastquorum.node.io.running import Companion, RunningNode
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sockets.listening import bound_endpoint, listen
 from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.types import Endpoint

@@ -37,7 +37,7 @@ from fastquorum.raft.ports import LogView, Random
 from fastquorum.raft.roles.follower import Follower
 from fastquorum.raft.roles.leader import Leader
 from fastquorum.raft.roles.resigned import Resigned
-from fastquorum.raft.tally import Elections
+from fastquorum.raft.tally import Elections, LeadershipChanges
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
@@ -70,6 +70,7 @@ class Description(NamedTuple):
     unreachable_voters: int
     """Voters, this replica not counted, of which no endpoint is known."""
     elections: Elections
+    leadership_changes: LeadershipChanges
 
 
 class Raft:
@@ -186,7 +187,13 @@ class Raft:
             voters_offset=core.voter_sets.last_offset,
             unreachable_voters=sum(core.endpoint_of(node_id) is None for node_id in core.other_voters),
             elections=core.tally.so_far(),
+            leadership_changes=core.tally.changes_so_far(),
         )
+
+    @property
+    def latest_causes(self) -> tuple[Cause, ...]:
+        """Why leadership changed last, in order; empty before any change. Any thread may look."""
+        return self._core.tally.latest_causes
 
     def quorum_at(self, end_offset: Offset) -> tuple[VoterSet, int]:
         """The voters and the kraft.version in force behind the last record below a committed offset."""
@@ -340,6 +347,9 @@ class Raft:
         endpoint = core.endpoint_of(leader_id) if leader_id != NO_NODE else None
         now = LeadershipChanged(core.epoch, leader_id, endpoint, is_self, _latest(core.causes))
         if now != self._announced:
+            was_led = self._announced is not None and self._announced.leader_id != NO_NODE
+            if was_led or leader_id != NO_NODE:  # else another epoch without a leader: that hides no earlier cause
+                core.tally.leadership_changed(now.causes)
             self._announced = now
             core.causes.clear()
             core.emit(now)

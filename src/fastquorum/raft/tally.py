@@ -1,13 +1,14 @@
-"""How this replica's elections went: counted for people, never decided from.
+"""How this replica's elections went, and why leadership changed: counted for people, never decided from.
 
 An election is counted from the moment this replica stands as a candidate until it, or somebody else, leads. One that is
 over at once, as a sole voter's is, took no time and is not timed. Source: Kafka `KafkaRaftMetrics` (election-latency).
 """
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from fastquorum.raft.transitions import RoleName
+from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import Micros
 
 LATEST_MAX: Final = 32
@@ -34,10 +35,22 @@ class Elections(NamedTuple):
     latest: tuple[Election, ...]
 
 
+class LeadershipChanges(NamedTuple):
+    """Changes of leadership since this replica started, as of one moment."""
+
+    counts: Mapping[Cause, int]
+    """By what began each; a cause that began none is not in it."""
+    latest_causes: tuple[Cause, ...]
+    """Why it changed last, in order; empty before any change."""
+
+
 class Tally:
-    """Told of every change of role."""
+    """Told of every change of role and of leadership."""
 
     def __init__(self) -> None:
+        self.latest_causes: tuple[Cause, ...] = ()
+        """Why leadership changed last, in order; any thread may look at it."""
+        self._changes: Counter[Cause] = Counter()
         self._stood = self._won = self._role_changes = self._timed = 0
         self._latency_us: Micros = 0
         self._latest: deque[Election] = deque(maxlen=LATEST_MAX)
@@ -57,6 +70,15 @@ class Tally:
                 self._latency_us += election.latency_us
                 self._latest.append(election)
             self._standing_since_us = -1
+
+    def leadership_changed(self, causes: tuple[Cause, ...]) -> None:
+        """Count it by what began it. Without a cause it is what was known at the start, or another endpoint."""
+        if causes:
+            self._changes[causes[0]] += 1
+            self.latest_causes = causes
+
+    def changes_so_far(self) -> LeadershipChanges:
+        return LeadershipChanges(dict(self._changes), self.latest_causes)
 
     def so_far(self) -> Elections:
         return Elections(self._stood, self._won, self._role_changes, self._timed, self._latency_us, tuple(self._latest))

@@ -1,5 +1,7 @@
 """`fastquorum quorum describe`: what `kafka-metadata-quorum describe` prints, to the byte, and as JSON.
 
+Of our nodes a last line of the status says why leadership changed last; Kafka's controllers do not tell.
+
 Source: Kafka `MetadataQuorumCommand`, `ToolsUtils`.
 """
 
@@ -20,6 +22,7 @@ from fastquorum.cli.terminal.arguments import (
 )
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
+from fastquorum.client.describing import last_change_of
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId, address_text
@@ -88,6 +91,7 @@ def status_text(response: DescribeQuorumResponse, cluster_id: str) -> str:
     """`describe --status`, without the last newline."""
     partition = response.topics[0].partitions[0]
     lag, lag_ms = _worst_lag(partition)
+    last_change = last_change_of(response)
     return "\n".join(
         (
             f"ClusterId:              {cluster_id}",
@@ -98,6 +102,7 @@ def status_text(response: DescribeQuorumResponse, cluster_id: str) -> str:
             f"MaxFollowerLagTimeMs:   {lag_ms}",
             f"CurrentVoters:          {_replicas_text(response, partition.current_voters)}",
             f"CurrentObservers:       {_replicas_text(response, partition.observers)}",
+            *((f"LastLeaderChange:       {last_change}",) if last_change is not None else ()),
         )
     )
 
@@ -124,6 +129,7 @@ def as_json(response: DescribeQuorumResponse, cluster_id: str) -> dict[str, Any]
     partition = response.topics[0].partitions[0]
     leader = _leader(partition)
     lag, lag_ms = _worst_lag(partition)
+    last_change = last_change_of(response)
     endpoints = _endpoints(response)
 
     def row_json(row: Row) -> dict[str, Any]:
@@ -146,6 +152,7 @@ def as_json(response: DescribeQuorumResponse, cluster_id: str) -> dict[str, Any]
         "maxFollowerLagTimeMs": lag_ms,
         "voters": [row_json(row) for row in partition.current_voters],
         "observers": [row_json(row) for row in partition.observers],
+        "lastChange": last_change._asdict() if last_change is not None else None,
     }
 
 

@@ -30,6 +30,16 @@ class Handle(Protocol):
     def abort(self) -> None: ...
 
 
+class Companion(Protocol):
+    """Something that goes with a node, as the server that tells how it is: it ends with the node's handle."""
+
+    def close(self) -> None:
+        """Idempotent; from any thread."""
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors."""
+
+
 class Guarded:
     """What a program may hold at a fork. In the child its public names raise ClosedError, but for those that end it."""
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
@@ -21,6 +21,7 @@ from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.assembly import Member, Ports, assemble
+from fastquorum.node.causes import LeadershipCause, leadership_cause
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
 from fastquorum.node.io.chance import Chance
@@ -44,16 +45,6 @@ if TYPE_CHECKING:
 GRACE_S: Final = 3.5
 """What a graceful stop may take before the replica is halted; the whole stays under 5 s."""
 HALT_S: Final = 1.0
-
-
-class Companion(Protocol):
-    """Something that goes with a node, as the server that tells how it is: it ends with the node's handle."""
-
-    def close(self) -> None:
-        """Idempotent; from any thread."""
-
-    def abandon_in_child(self) -> None:
-        """After fork, in the child: let go of the descriptors."""
 
 
 @dataclass(slots=True)
@@ -92,7 +83,7 @@ class RunningNode(handles.Guarded):
         """What people have to be told of where it listens; empty if nothing."""
         self.metrics_endpoint: Endpoint | None = None
         """Where its metrics are served, if they are."""
-        self._companion: Companion | None = None
+        self._companion: handles.Companion | None = None
         self._opened = opened
         self._lock = threading.Lock()
         self._stopping = _Stopping()
@@ -130,7 +121,7 @@ class RunningNode(handles.Guarded):
             handles.forget(self)
             raise
 
-    def accompany(self, companion: Companion) -> None:
+    def accompany(self, companion: handles.Companion) -> None:
         """Close it when this handle is closed; a node that ends by itself leaves it to tell so. Once."""
         self._companion = companion
 
@@ -198,6 +189,11 @@ class RunningNode(handles.Guarded):
     def leadership(self) -> Leadership:
         """Who leads, as far as is known here."""
         return self._telling.leadership
+
+    @property
+    def last_change(self) -> LeadershipCause | None:
+        """Why leadership changed last, as seen here."""
+        return leadership_cause(self._replica.raft.latest_causes)
 
     @property
     def is_ready(self) -> bool:
