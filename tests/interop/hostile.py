@@ -20,7 +20,7 @@ from fastquorum.client.refusals import OutcomeUnknown
 from fastquorum.errors import NotReady
 
 from .fuzz.nodes_time import MIB, complaints, resident_bytes
-from .hostile_kinds import Kind, kinds
+from .hostile_kinds import Kind, kinds, short
 from .nodes import Nodes, running
 
 Say = Callable[[str], None]
@@ -158,8 +158,9 @@ def withstand(nodes: Nodes, name: str, kind: Kind, load: Load) -> dict[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--connections", type=int, default=1000, metavar="N", help="of each kind at once (1000)")
-    parser.add_argument("--seconds", type=float, default=8.0, metavar="S", help="for each kind (8)")
+    parser.add_argument("--connections", type=int, metavar="N", help="of each kind at once (1000; 100 with --short)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="for each kind (8; 0.5 with --short)")
+    parser.add_argument("--short", action="store_true", help="of the kinds only those that the tests have")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="kinds whose names contain it")
     parser.add_argument("--growth-mib", type=float, default=GROWTH_MIB_MAX, metavar="MIB", help="at most (450)")
     parser.add_argument("--log", choices=("user", "controllers"), default="user", help="whose nodes they are (user)")
@@ -171,11 +172,14 @@ def campaign(options: argparse.Namespace, say: Say) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     is_controllers = options.log == "controllers"
     commit = change if is_controllers else append
-    load = Load(options.connections, options.seconds, options.growth_mib, commit)
+    connections = options.connections or (100 if options.short else 1000)
+    seconds = options.seconds or (0.5 if options.short else 8.0)
+    load = Load(connections, seconds, options.growth_mib, commit)
+    names = [each for each in kinds(is_controllers=is_controllers) if not options.short or each in short()]
     with ExitStack() as stack:
         stack.enter_context(many_descriptors())
         nodes = stack.enter_context(hostile_nodes(options.kernels, is_controllers=is_controllers))
-        for name in kinds(is_controllers=is_controllers):
+        for name in names:
             if options.only and not any(text in name for text in options.only):
                 continue
             epoch = nodes.describe().epoch
@@ -184,7 +188,7 @@ def campaign(options: argparse.Namespace, say: Say) -> dict[str, Any]:
             say(f"{name}: {done}")
             found.append(done)
     return {
-        "connections": options.connections,
+        "connections": connections,
         "kinds": found,
         "problems": [p for each in found for p in each["problems"]],
     }

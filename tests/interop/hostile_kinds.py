@@ -51,6 +51,16 @@ def _fetch(*, offset: int, wait_ms: int, min_bytes: int) -> bytes:
     return frame(request, 11)
 
 
+_SHORT_FLOODS: Final = (
+    "questions about the quorum",
+    "offsets by time",
+    "handshakes",
+    "SASL's handshakes",
+    "SASL's tokens",
+    "votes of voters and strangers",
+)
+
+
 def plain() -> dict[str, Kind]:
     """Connections that break rules of the protocol, or have a user log's consumers wait."""
     wait_ms = 2**31 - 1
@@ -77,6 +87,11 @@ def plain() -> dict[str, Kind]:
         "requests that wait for ever, half closed": Kind(waiting * PIPELINED, half_closes=True),
         "requests behind one that waits": Kind(end + whole * PIPELINED),
     }
+
+
+def short() -> list[str]:
+    """Names of kinds that stand for all, where there is little time."""
+    return [*plain(), *(f"{flood}, read" for flood in _SHORT_FLOODS)]
 
 
 def kinds(*, is_controllers: bool = False, epoch: int = 1) -> dict[str, Kind]:

@@ -5,19 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from .hostile import Load, hostile_nodes, many_descriptors, withstand
-from .hostile_kinds import kinds, plain
+from .hostile_kinds import kinds, short
 from .nodes import Nodes
 
 pytestmark = pytest.mark.timeout(300)
-FLOODS = (
-    "questions about the quorum",
-    "offsets by time",
-    "handshakes",
-    "SASL's handshakes",
-    "SASL's tokens",
-    "votes of voters and strangers",
-)
-SHORT = [*plain(), *(f"{flood}, read" for flood in FLOODS)]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +17,7 @@ def nodes() -> Iterator[Nodes]:
         yield started
 
 
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", short())
 def test_a_crowd_of_each_kind_changes_no_leader(nodes: Nodes, name: str) -> None:
     figures = withstand(nodes, name, kinds()[name], Load(60, 0.3))
     assert (figures["problems"], figures["unanswered"]) == ([], 0)
