@@ -11,6 +11,7 @@
     python -m tests.interop.campaign mixed-controllers --report FILE
     python -m tests.interop.campaign tools --report FILE
     python -m tests.interop.campaign suites --report FILE
+    python -m tests.interop.campaign first-looks --rounds 50 --report FILE
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
@@ -47,6 +48,9 @@ what these controllers leave on their disks. Exit code 0 if they print the same,
 
 suites: franz-go's, confluent-kafka-go's and kafka-python's own tests, from their registries, against brokers on Kafka's
 controllers and on ours. Exit code 0 if nothing that passes on Kafka's fails on ours. Needs Go; half an hour.
+
+first-looks: Kafka's brokers on our controllers and on Kafka's own, side by side, are changed and looked at at once, in
+so many rounds. Exit code 0 if the old state is not seen more often on ours than on Kafka's, but for chance.
 """
 
 import argparse
@@ -57,7 +61,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import brokers_campaign, fuzz, hostile, messages_campaign, producers_campaign
+from . import brokers_campaign, first_looks, fuzz, hostile, messages_campaign, producers_campaign
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
@@ -137,7 +141,9 @@ def _parser() -> argparse.ArgumentParser:
     others.add_argument("--only", action="append", default=[], choices=[each.name for each in SUITES], help="one suite")
     others.add_argument("--test", action="append", default=[], metavar="NAME", help="one test of theirs")
     others.add_argument("--directory", type=Path, help="keep their sources and what they print here")
-    for each in (once, produced, fuzzed, crowds, messages, mixing, sized, turns, tooled, others):
+    looked = scenarios.add_parser("first-looks", help="what brokers tell right after a change was answered")
+    first_looks.configure(looked)
+    for each in (once, produced, fuzzed, crowds, messages, mixing, sized, turns, tooled, others, looked):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -175,6 +181,8 @@ def _run(options: argparse.Namespace) -> int:
             report = tools(find(), _say)
         elif options.scenario == "suites":
             report = suites(find(), options.only, options.test, options.directory, _say)
+        elif options.scenario == "first-looks":
+            report = first_looks.campaign(find(), options.rounds, _say)
         else:
             report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:
