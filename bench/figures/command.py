@@ -4,7 +4,19 @@ import argparse
 from typing import Final
 
 from bench import floors
-from bench.figures import barriers, batches, failover, idle, image, overload, recovery, scale, slow_python, twins
+from bench.figures import (
+    barriers,
+    batches,
+    embedding,
+    failover,
+    idle,
+    image,
+    overload,
+    recovery,
+    scale,
+    slow_python,
+    twins,
+)
 from bench.figures.figure import Figure, Setting
 from bench.figures.running import add_options, asked_for, positive, run_figures
 
@@ -12,6 +24,9 @@ FIGURES: Final = (
     Figure("barriers", "read barriers a second over commits a second, 64 in flight", barriers.measure),
     Figure("recovery", "a node's start on a log of 1 GiB over reading the log from the page cache", recovery.measure),
     Figure("idle", "processor, memory and wake-ups of three nodes that have nothing to do", idle.measure),
+    Figure(
+        "embedding", "a quorum for tests until it is ready and closed; an open's hold on its loop", embedding.measure
+    ),
     Figure("failover", "the leader killed until the next commit, over what the timeouts allow", failover.measure),
     Figure("scale", "cost of a record over records, epochs and observers", scale.measure),
     Figure("native over pure", "whole quorums, every workload of `bench commit`", twins.measure),

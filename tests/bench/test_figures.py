@@ -84,6 +84,16 @@ def test_idle_nodes_are_measured_each(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(rate >= 0 for rate in values(found, "wake-ups"))
 
 
+def test_what_an_embedding_program_waits_for_is_held_against_its_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run("embedding", tmp_path, capsys)
+    assert [row["yardstick"]["median"] for row in found["rows"]] == [500, 200, 50]
+    assert [row["goal"] for row in found["rows"]] == ["<= 1"] * 3
+    assert all(row["value"]["low"] >= 0 for row in found["rows"])
+    assert all(each["ready_s"] > 0 and each["closed_s"] > 0 for each in found["details"]["rounds"])
+
+
 def test_after_each_kill_somebody_else_commits_in_a_later_epoch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
