@@ -21,6 +21,10 @@ from fastquorum.kernels import load
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.process.names.name_server import Entry, NameServer
 
+Steps = dict[str, float]
+"""What each step of a case took, in seconds."""
+TIMEOUT_S: Final = 5.0
+"""Of a client that cannot succeed; a fifth more is still in time."""
 COMMIT_S: Final = 30.0
 """A commit that takes longer has failed: well below what a wait for a silent name server costs each time."""
 PORT: Final = 19090
@@ -28,8 +32,20 @@ DEAF: Final = "127.0.0.66"
 """An address where connections are begun and never made, once `deaf` was called for the port."""
 CLOSING: Final = "127.0.0.77"
 """An address where connections are accepted and closed, once `closing` was called for the port."""
-_COMMAND: Final = (sys.executable, "-m", "fastquorum.cli")
+COMMAND: Final = (sys.executable, "-m", "fastquorum.cli")
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _IFF_UP = 0x8913, 0x8914, 0x8916, 1
+
+
+def in_time(took_s: float, limit_s: float) -> float:
+    """The time that something took which has a limit of ours. AssertionError if the limit was not kept."""
+    assert took_s <= 1.2 * limit_s, f"{took_s:.1f} s, where {limit_s:g} s are the limit"
+    return took_s
+
+
+def all_of(took_s: float, limit_s: float) -> float:
+    """The same of what cannot succeed, and may not give up early."""
+    assert took_s >= 0.8 * limit_s, f"given up after {took_s:.1f} s of {limit_s:g} s"
+    return in_time(took_s, limit_s)
 
 
 def own_network(root: Path) -> None:
@@ -74,7 +90,7 @@ class Rig:
         listed = ",".join(f"{node_id}@{host}:{PORT + node_id}" for node_id, host in voters.items())
         for node_id in nodes:
             words = ("--data", self.data(node_id), "--node-id", str(node_id), "--cluster-id", "A" * 21 + "Q")
-            subprocess.run([*_COMMAND, "format", *words, "--voters", listed], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*COMMAND, "format", *words, "--voters", listed], check=True, stdout=subprocess.DEVNULL)
 
     def start(
         self, node_id: int, listen: str | None, *, reached: str | None = None, prefix: Sequence[str] = ()
@@ -85,7 +101,7 @@ class Rig:
         self.bootstrap[node_id] = Endpoint(LISTENER_NAME, host, PORT + node_id)
         with self.log(node_id).open("ab") as log:
             self.processes[node_id] = subprocess.Popen(
-                [*prefix, *_COMMAND, "run", "--data", self.data(node_id), "--log-format", "json", *where],
+                [*prefix, *COMMAND, "run", "--data", self.data(node_id), "--log-format", "json", *where],
                 stdout=log,
                 stderr=log,
             )
@@ -105,9 +121,10 @@ class Rig:
             with QuorumClient(list(self.bootstrap.values()), self._kernels) as client:
                 try:
                     client.append([b"x"], deadline)
-                    return time.monotonic() - began
+                    return in_time(time.monotonic() - began, within_s)
                 except FastQuorumError as failed:  # its outcome is unknown, or the leader moved
                     error = failed
+                in_time(time.monotonic() - began, within_s)
         logs = "".join(self.log(node_id).read_text() for node_id in self.bootstrap)
         raise AssertionError(f"no commit within {within_s:g} s: {error}\n{logs}")
 
@@ -147,7 +164,7 @@ class Rig:
         """At 127.0.0.1:PORT, once it listens."""
         words = ("wire", "sniff", "--listen", f"127.0.0.1:{PORT}", "--to", target, "--format", "json")
         with subprocess.Popen(
-            [*_COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process:
             try:
                 assert process.stderr is not None
