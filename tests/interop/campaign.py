@@ -25,8 +25,8 @@ the same, and the log holds what was acknowledged.
 
 hostile: so many connections of each hostile kind at once to the leader, or a follower, of three real nodes, or of three
 controllers (`--log controllers`), of whichever build is installed, or pure (`--kernels pure`); with `--short` 100 each
-of the kinds that the tests have. Exit code 0 if it leads on in its epoch, takes appends, keeps to its memory and complains
-of nothing.
+of the kinds that the tests have. Exit code 0 if it leads on in its epoch, takes appends, keeps to its memory and
+complains of nothing.
 
 messages: so many random messages in each direction between Kafka's generated classes and our codecs. Exit code 0 if
 all are the same bytes both ways.
