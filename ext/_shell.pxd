@@ -121,7 +121,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
     const int64_t verdict_stopped
 
 
-cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
+cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
     cdef cppclass Standing:
         Mode mode
         cbool is_frozen
@@ -129,7 +129,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t flushed_end
         cbool is_flushing
 
-    cdef cppclass CppShell "fastquorum::node::Shell":
+    cdef cppclass CppShell "fastquorum::node::Engine":
         CppShell(Identity identity, int64_t batch_bytes_max, Limits limits) except +
         int start() except +
         void end_threads() except +

@@ -32,7 +32,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/storage/log/log.py": 604,
     "ext/_lane.pyx": 456,
     "ext/_shell.pyx": 811,
-    "ext/core/node/engine.h": 1415,
 }
 PREFIXED: Final[dict[str, set[str]]] = {}
 ENTANGLED: Final[dict[str, list[set[str]]]] = {}

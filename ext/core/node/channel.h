@@ -18,15 +18,13 @@
 
 #include "../lane/ports.h"
 #include "crowd.h"
+#include "limits.h"
 #include "produce.h"
 
 namespace fastquorum::node {
 
-using lane::Connection;
 using lane::Frame;
-using lane::Micros;
 
-inline constexpr Micros never = -1;
 // What it may be owed beyond one frame; more, and it is closed. Two of the largest answers leave at once where one waited for the other.
 inline constexpr std::int64_t outbox_bytes_max = 24 * 1024 * 1024;
 inline constexpr std::int64_t pause_bytes = 256 * 1024;  // owed more than this it is not read from: it would only be owed more

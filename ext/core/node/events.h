@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,10 +21,20 @@ enum class EventKind : int { frame, connected, lost, synced, drained };
 struct Event {
     EventKind kind;
     Connection connection = lane::no_connection;
-    std::vector<std::uint8_t> frame;
+    std::vector<std::uint8_t> frame{};
     std::int64_t token = 0;
     int error = 0;
 };
+
+// False: there is no memory for it.
+inline bool copied(Span frame, std::vector<std::uint8_t> *copy) noexcept {
+    try {
+        copy->assign(frame.data, frame.data + frame.size);
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+    return true;
+}
 
 // What a frame that waits takes beside its bytes, here or in Python, at most: many small ones are more than their bytes.
 inline constexpr std::int64_t frame_overhead_bytes = 256;

@@ -10,27 +10,18 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "../lane/ports.h"
+#include "clock.h"
 
 namespace fastquorum::node {
 
 using lane::Micros;
 using lane::Offset;
-using Nanos = std::int64_t;
-
-inline constexpr Nanos ns_per_us = 1000;
-
-inline Nanos now_ns() noexcept {
-    timespec now{};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);  // as the reactor's now_us, which stamps are held against
-    return Nanos{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
 
 // Log-linear: 128 ns wide up to 4 us, then 32 buckets each time the value doubles, up to 69 s. Source: HdrHistogram.
 class Histogram {
