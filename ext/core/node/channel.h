@@ -99,12 +99,52 @@ class Splitter {
     std::vector<std::uint8_t> pending_;  // a frame that is not whole yet, its length included
 };
 
+// How far a connection has come. Only an open one is read from; what is sent on one whose other side has ended may still arrive.
+enum class ChannelState {
+    connecting,  // TCP has not answered
+    open,
+    ended,    // the other side sends no more; it may still read what it asked for
+    refused,  // it was never connected, and will not be; its end is reported
+    broken,   // no more is sent, and nothing more comes; its end is reported
+    closed,   // Python is rid of it; the sockets' thread closes the descriptor
+};
+
 struct Channel {
     Channel(Connection its_number, int descriptor, bool is_accepted, std::int64_t frame_bytes_max, Micros now_us, Crowd &its_crowd)
-        : number(its_number), fd(descriptor), accepted(is_accepted), connected(is_accepted), opened_us(now_us), heard_us(now_us),
+        : number(its_number), fd(descriptor), accepted(is_accepted),
+          state(is_accepted ? ChannelState::open : ChannelState::connecting), opened_us(now_us), heard_us(now_us),
           splitter(frame_bytes_max), crowd(its_crowd) {}
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
+
+    // May something be sent on it, or kept for it until it can be?
+    bool takes_frames() const noexcept {
+        switch (state) {
+            case ChannelState::connecting:
+            case ChannelState::open:
+            case ChannelState::ended: return true;
+            case ChannelState::refused:
+            case ChannelState::broken:
+            case ChannelState::closed: return false;
+        }
+        __builtin_unreachable();
+    }
+
+    // May something come of it? It is in an epoll set so long.
+    bool is_watched() const noexcept {
+        switch (state) {
+            case ChannelState::connecting:
+            case ChannelState::open: return true;
+            case ChannelState::ended:
+            case ChannelState::refused:
+            case ChannelState::broken:
+            case ChannelState::closed: return false;
+        }
+        __builtin_unreachable();
+    }
+
+    // Has TCP never connected it?
+    bool is_unconnected() const noexcept { return state == ChannelState::connecting || state == ChannelState::refused; }
 
     bool is_owed() const noexcept { return !outbox.empty(); }
 
@@ -161,7 +201,7 @@ struct Channel {
 
     // Has it not done in time what it began: connecting, its first frame, a frame, or reading our answers?
     bool is_overdue(Micros now_us, Micros partial_us_max, Micros idle_us_max, Micros connect_us_max) const noexcept {
-        if (!connected) return now_us - opened_us > connect_us_max;
+        if (is_unconnected()) return now_us - opened_us > connect_us_max;
         const Micros partial = partial_since_us.load(std::memory_order_relaxed);
         if (partial != never && now_us - partial > partial_us_max) return true;
         if (unsent_since_us != never && now_us - unsent_since_us > partial_us_max) return true;
@@ -180,7 +220,7 @@ struct Channel {
     Sent transmit(const Frame &frame, Micros now_us) {
         std::uint8_t length[length_bytes];
         store_big_endian(length, static_cast<std::int32_t>(frame.size()));
-        if (is_owed() || !connected) return keep(length, frame, 0, now_us);
+        if (is_owed() || state == ChannelState::connecting) return keep(length, frame, 0, now_us);
         iovec parts[4] = {{length, sizeof length}, vector_of(frame.parts[0]), vector_of(frame.parts[1]), vector_of(frame.parts[2])};
         msghdr message{};
         message.msg_iov = parts;
@@ -218,11 +258,8 @@ struct Channel {
     const Connection number;
     int fd;
     const bool accepted;
-    bool connected;
-    int connect_error = 0;  // an errno, of one that was never connected
-    bool broken = false;   // no more is sent; its end is reported, or was
-    bool has_ended = false;  // the other side sends no more; it may still read what it asked for
-    bool is_closed = false;  // the shell's thread closes the descriptor
+    ChannelState state;
+    int connect_error = 0;  // an errno, of one that was refused
     bool is_paused = false;  // not read from until it has taken what it is owed, or Python what it sent
     bool is_favoured = false;  // a voter's
     bool is_drain_wanted = false;  // Python waits until it is not owed enough any more
@@ -275,7 +312,7 @@ struct Channel {
             sent -= skipped;
             if (part.size > skipped) rest.insert(rest.end(), part.data + skipped, part.data + part.size);
         }
-        if (outbox.size() == 1) unsent_since_us = connected ? now_us : never;
+        if (outbox.size() == 1) unsent_since_us = state == ChannelState::connecting ? never : now_us;
         outbox_bytes += size;
         crowd.owed_bytes += size;
         return Sent::later;

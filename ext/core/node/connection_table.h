@@ -95,7 +95,7 @@ class ConnectionTable {
 
     // TCP has connected it.
     void connected(Channel &channel) {
-        channel.connected = true;
+        channel.state = ChannelState::open;
         channel.heard_us.store(now_us(), std::memory_order_relaxed);
         set_interest(channel);
         report(EventKind::connected, channel);
@@ -105,27 +105,26 @@ class ConnectionTable {
     void favour(Connection connection) {
         Channel *channel = find(connection);
         if (channel == nullptr || !channel->yields()) return;
-        if (!channel->has_ended) watch(*channel, EPOLL_CTL_DEL);
+        if (channel->is_watched()) watch(*channel, EPOLL_CTL_DEL);
         channel->is_favoured = true;
         news_.favour(connection);
-        if (!channel->has_ended && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
+        if (channel->is_watched() && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
     }
 
     // Nothing more comes. Python is told, behind what came before, and closes it.
     void end(Channel &channel) {
-        if (channel.has_ended) return;
-        channel.has_ended = true;
-        // It must not be reported again and again.
-        watch(channel, EPOLL_CTL_DEL);
-        report(EventKind::lost, channel);
+        if (!channel.is_watched()) return;
+        channel.state = ChannelState::ended;
+        lose(channel);
     }
 
     // Nothing is sent on it any more, and its end is reported.
     void break_off(Channel &channel) {
-        if (channel.broken) return;
-        channel.broken = true;
+        if (!channel.takes_frames()) return;
+        const bool was_watched = channel.is_watched();
+        channel.state = channel.state == ChannelState::connecting ? ChannelState::refused : ChannelState::broken;
         channel.let_go();
-        end(channel);
+        if (was_watched) lose(channel);
         regard_crowd();
     }
     void break_off(Connection connection) {
@@ -143,8 +142,8 @@ class ConnectionTable {
         const auto found = channels_.find(connection);
         if (found == channels_.end()) return;
         // At once, as the descriptor lives on in a forked child: nothing of it is to be reported any more.
-        if (!found->second->has_ended) watch(*found->second, EPOLL_CTL_DEL);
-        found->second->broken = found->second->is_closed = true;
+        if (found->second->is_watched()) watch(*found->second, EPOLL_CTL_DEL);
+        found->second->state = ChannelState::closed;
         found->second->let_go();
         produce_deadlines_.forget(*found->second);
         for (const Event &event : news_.take_strangers(connection))
@@ -159,7 +158,7 @@ class ConnectionTable {
     void close_all(Micros at_us) {
         while (!channels_.empty()) {
             Channel &channel = *channels_.begin()->second;
-            if (!channel.broken && channel.connected) channel.flush(at_us);
+            if (channel.takes_frames() && channel.state != ChannelState::connecting) channel.flush(at_us);
             close(channel.number);
         }
     }
@@ -182,7 +181,7 @@ class ConnectionTable {
     // --- what is sent -----------------------------------------------------------------------------------------------------------
 
     void transmit(Channel &channel, const Frame &frame) {
-        if (channel.broken) return;
+        if (!channel.takes_frames()) return;
         sent(channel, channel.transmit(frame, now_us()));
     }
     void transmit(Connection connection, const Frame &frame) {
@@ -260,13 +259,13 @@ class ConnectionTable {
 
     // Have it watched for what it is wanted for: to be read from, unless too much is kept of it, and to take what it is owed.
     void set_interest(Channel &channel) {
-        if (channel.broken || channel.has_ended) return;
+        if (!channel.is_watched()) return;
         if (channel.is_drain_wanted && !channel.is_owed_enough()) {
             channel.is_drain_wanted = false;
             report(EventKind::drained, channel);
         }
         unsigned wanted = EPOLLOUT;
-        if (channel.connected) {
+        if (channel.state == ChannelState::open) {
             const std::int64_t most = crowd_.waiting_bytes < crowd_bytes ? waiting_max : 1;
             channel.is_paused = channel.owed_bytes() > pause_bytes || channel.waiting >= most || channel.waiting_bytes >= waiting_bytes_max ||
                                 channel.waits_in_crowd();
@@ -299,6 +298,13 @@ class ConnectionTable {
     }
 
    private:
+    // Of one that nothing comes of any more, whose state says so already.
+    void lose(Channel &channel) {
+        // It must not be reported again and again.
+        watch(channel, EPOLL_CTL_DEL);
+        report(EventKind::lost, channel);
+    }
+
     // What is kept of all connections has changed.
     void regard_crowd() {
         if (!crowd_.regard()) return;

@@ -415,7 +415,7 @@ bool Engine::knows(Connection connection) {
 bool Engine::is_broken(Connection connection) {
     Section section(lock_);
     const Channel *channel = connections_.find(connection);
-    return channel != nullptr && channel->broken;
+    return channel != nullptr && !channel->takes_frames();
 }
 
 bool Engine::is_accepted(Connection connection) {

@@ -72,7 +72,7 @@ class ProduceAnswers {
         Channel *channel = connections_.find(connection);
         if (channel == nullptr || channel->produces.empty()) {
             connections_.transmit(connection, Frame{{frame, {}, {}}});
-        } else if (!channel->broken) {
+        } else if (channel->takes_frames()) {
             connections_.sent(*channel, channel->hold(frame) ? Channel::Sent::later : Channel::Sent::broken);
         }
     }

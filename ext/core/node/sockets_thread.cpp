@@ -117,8 +117,8 @@ std::int64_t SocketsThread::on_ready(Connection number, unsigned mask, std::uint
     {
         Section section(parts_.lock, Holder::sockets_thread);
         channel = parts_.connections.share(number);
-        if (channel == nullptr || channel->broken || channel->has_ended) return 0;
-        if (!channel->connected) {
+        if (channel == nullptr || !channel->is_watched()) return 0;
+        if (channel->state == ChannelState::connecting) {
             finish_connect(*channel);
             return 0;
         }
@@ -127,7 +127,7 @@ std::int64_t SocketsThread::on_ready(Connection number, unsigned mask, std::uint
             parts_.connections.sent(*channel, channel->flush(now_us()));
             served_bytes = owed_bytes - channel->outbox_bytes;
         }
-        if (channel->broken || (mask & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return served_bytes;
+        if (!channel->takes_frames() || (mask & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return served_bytes;
         // Since it was found to be ready it has come to owe, or to be owed, too much.
         if (channel->is_paused && (mask & (EPOLLHUP | EPOLLERR)) == 0) return served_bytes;
         most = parts_.connections.receivable_bytes(*channel);
@@ -178,7 +178,7 @@ std::int64_t SocketsThread::receive(const ChannelRef &channel, std::uint8_t *buf
     if (!is_good) {
         // The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
         Section section(parts_.lock, Holder::sockets_thread);
-        if (channel->is_closed) return 0;
+        if (channel->state == ChannelState::closed) return 0;
         if (size == 0) {
             parts_.connections.end(*channel);  // perhaps of its own half only: what it has asked for is still answered
         } else {
@@ -198,7 +198,7 @@ void SocketsThread::count_partial(Channel &channel, std::int64_t size) {
 // False: nothing more of this connection is looked at.
 bool SocketsThread::on_frame(Channel &channel, Span frame, Micros at_us) {
     Section section(parts_.lock, Holder::sockets_thread);
-    if (channel.broken) return false;
+    if (!channel.takes_frames()) return false;
     channel.seen_frame.store(true, std::memory_order_relaxed);
     ReplicaLane &lane = parts_.lane;
     const bool is_lanes = channel.waiting == 0 && !parts_.news.has_handed_up() && !lane.is_closed() && !lane.is_frozen() &&
