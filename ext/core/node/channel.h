@@ -3,9 +3,7 @@
 // Reading (`splitter`) belongs to the shell's own thread. Everything else is guarded by the lane lock (one writer a socket).
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +18,7 @@
 #include "crowd.h"
 #include "limits.h"
 #include "produce.h"
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -222,10 +221,7 @@ struct Channel {
         store_big_endian(length, static_cast<std::int32_t>(frame.size()));
         if (is_owed() || state == ChannelState::connecting) return keep(length, frame, 0, now_us);
         iovec parts[4] = {{length, sizeof length}, vector_of(frame.parts[0]), vector_of(frame.parts[1]), vector_of(frame.parts[2])};
-        msghdr message{};
-        message.msg_iov = parts;
-        message.msg_iovlen = 4;
-        const ssize_t sent = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t sent = System::send(fd, parts, 4);
         if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return Sent::broken;
         if (sent == length_bytes + frame.size()) return Sent::all;
         return keep(length, frame, sent < 0 ? 0 : sent, now_us);
@@ -237,7 +233,7 @@ struct Channel {
         while (is_owed()) {
             if (outbox_bytes <= least_bytes) return Sent::later;
             const std::vector<std::uint8_t> &first = outbox.front();
-            const ssize_t sent = ::send(fd, first.data() + sent_of_first, first.size() - sent_of_first, MSG_NOSIGNAL | MSG_DONTWAIT);
+            const ssize_t sent = System::send(fd, first.data() + sent_of_first, first.size() - sent_of_first);
             if (sent < 0) {
                 if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Sent::later;
                 return Sent::broken;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include "news.h"
 #include "produce_deadlines.h"
 #include "sockets_wakeup.h"
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -167,14 +167,14 @@ class ConnectionTable {
     void close_descriptors_of_closed() {
         for (const ChannelRef &channel : std::exchange(closing_, {})) {
             channel->set_partial(0);
-            ::close(channel->fd);
+            System::close(channel->fd);
         }
         regard_crowd();
     }
 
     // The threads end: all are closed, and nobody is told.
     void abandon() noexcept {
-        for (auto &[number, channel] : channels_) ::close(channel->fd);
+        for (auto &[number, channel] : channels_) System::close(channel->fd);
         channels_.clear();
     }
 
@@ -325,8 +325,8 @@ class ConnectionTable {
     }
 
     void close_descriptors() noexcept {
-        for (const ChannelRef &channel : closing_) ::close(channel->fd);
-        for (const auto &[number, channel] : channels_) ::close(channel->fd);
+        for (const ChannelRef &channel : closing_) System::close(channel->fd);
+        for (const auto &[number, channel] : channels_) System::close(channel->fd);
     }
 
     const std::int64_t frame_bytes_max_;                   // of one frame, in bytes without its length

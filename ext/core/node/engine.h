@@ -16,8 +16,6 @@
 // (see section.h), made without the GIL, but where it says otherwise; the parts' own functions are called inside of one.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -38,6 +36,7 @@
 #include "sockets_thread.h"
 #include "sockets_wakeup.h"
 #include "sync_queue.h"
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -61,7 +60,7 @@ class Engine final {
     // End both threads, the sync under way first; descriptors of connections are closed. Idempotent.
     void end_threads();
 
-    bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
+    bool is_in_own_process() const noexcept { return process_ == System::process(); }
     int news_descriptor() const noexcept { return news_.descriptor(); }
 
     // Whoever forks holds the lock meanwhile, so that the child finds everything whole.
@@ -206,7 +205,7 @@ class Engine final {
     // It is the same as long as the engine is.
     const ToldRef &told() noexcept { return lane_.trace().told(); }
 
-    const pid_t process_ = ::getpid();  // a forked child is another one, and has no threads
+    const pid_t process_ = System::process();  // a forked child is another one, and has no threads
     const Limits limits_;               // what the node is held to
     NewsQueue news_;                    // what Python is to be told
     LaneOutputs outputs_;               // carries out what the lane says; the one part that reaches parts below it, as the lane calls it

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <cstdint>
+
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -17,7 +18,7 @@ class EpollSet {
 
     // False: see errno.
     bool open() noexcept {
-        descriptor_ = ::epoll_create1(EPOLL_CLOEXEC);
+        descriptor_ = System::open_epoll();
         return descriptor_ >= 0;
     }
 
@@ -28,14 +29,14 @@ class EpollSet {
         epoll_event event{};
         event.events = interest;
         event.data.u64 = source;
-        return ::epoll_ctl(descriptor_, operation, descriptor, &event);
+        return System::change_epoll(descriptor_, operation, descriptor, &event);
     }
 
     // How many of them are ready, `count` at most; negative: see errno.
-    int wait(epoll_event *events, int count, int timeout_ms) const noexcept { return ::epoll_wait(descriptor_, events, count, timeout_ms); }
+    int wait(epoll_event *events, int count, int timeout_ms) const noexcept { return System::wait_epoll(descriptor_, events, count, timeout_ms); }
 
     void close() noexcept {
-        if (descriptor_ >= 0) ::close(descriptor_);
+        if (descriptor_ >= 0) System::close(descriptor_);
         descriptor_ = -1;
     }
 

@@ -1,10 +1,7 @@
 // An eventfd: one thread has another one look, through the descriptor that this waits on. Signals add up to one.
 #pragma once
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cstdint>
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -17,25 +14,19 @@ class EventFd {
 
     // False: see errno.
     bool open() noexcept {
-        descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        descriptor_ = System::open_eventfd();
         return descriptor_ >= 0;
     }
 
     int descriptor() const noexcept { return descriptor_; }
 
-    void signal() const noexcept {
-        const std::uint64_t one = 1;
-        (void)!::write(descriptor_, &one, sizeof one);
-    }
+    void signal() const noexcept { System::signal(descriptor_); }
 
     // Whatever is signalled from here on makes it readable again.
-    void drain() const noexcept {
-        std::uint64_t count;
-        (void)!::read(descriptor_, &count, sizeof count);
-    }
+    void drain() const noexcept { System::drain(descriptor_); }
 
     void close() noexcept {
-        if (descriptor_ >= 0) ::close(descriptor_);
+        if (descriptor_ >= 0) System::close(descriptor_);
         descriptor_ = -1;
     }
 

@@ -2,11 +2,6 @@
 // by a response.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -16,8 +11,10 @@
 #include <vector>
 
 #include "../lane/ports.h"
+#include "event_fd.h"
 #include "hooks.h"
 #include "produce.h"
+#include "system.h"
 #include "trace.h"
 
 namespace fastquorum::node {
@@ -38,7 +35,7 @@ class Slot {
 
     void wake() noexcept {
         if (sleepers_.load(std::memory_order_seq_cst) > 0) {
-            futex(FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr);
+            System::wake_futex(&state_);
         } else {
             tell();  // nobody has to be woken: whoever looks knows it now
         }
@@ -51,7 +48,7 @@ class Slot {
     int wait(std::int64_t timeout_us) noexcept {
         timespec until{};
         if (timeout_us >= 0) {
-            ::clock_gettime(CLOCK_MONOTONIC, &until);
+            until = System::now(CLOCK_MONOTONIC);
             until.tv_sec += timeout_us / 1000000;
             until.tv_nsec += (timeout_us % 1000000) * 1000;
             if (until.tv_nsec >= 1000000000) {
@@ -63,7 +60,7 @@ class Slot {
         hit(Point::before_wait);
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
         while (!is_known() && error != ETIMEDOUT && error != EINTR)
-            error = futex(FUTEX_WAIT_BITSET_PRIVATE, waiting, timeout_us >= 0 ? &until : nullptr) == 0 ? 0 : errno;
+            error = System::wait_futex(&state_, waiting, timeout_us >= 0 ? &until : nullptr) == 0 ? 0 : errno;
         sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         if (!is_known()) return error;
         tell();
@@ -76,10 +73,6 @@ class Slot {
         if (told_ != nullptr && !is_told_.exchange(true, std::memory_order_relaxed)) told_->note_one(result_, stamp_, now_ns());
     }
 
-    long futex(int operation, std::uint32_t value, const timespec *until) noexcept {
-        return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t *>(&state_), operation, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
-    }
-
     std::atomic<std::uint32_t> state_{waiting};
     std::atomic<std::int32_t> sleepers_{0};
     std::int64_t result_ = 0;
@@ -87,7 +80,6 @@ class Slot {
     ToldRef told_;
     std::atomic<bool> is_told_{false};
 };
-static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 // Results for objects of Python's, which some thread of Python's collects. The objects are references that whoever appends
 // hands over; nothing here touches them. Its own lock is held for moments only, and nothing is waited for in it: it may be
@@ -100,17 +92,14 @@ class Mailbox {
         Stamp stamp;
     };
 
-    Mailbox() noexcept : eventfd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Mailbox() noexcept { readable_.open(); }
     Mailbox(const Mailbox &) = delete;
     Mailbox &operator=(const Mailbox &) = delete;
-    ~Mailbox() {
-        if (eventfd_ >= 0) ::close(eventfd_);
-    }
 
-    int descriptor() const noexcept { return eventfd_; }
+    int descriptor() const noexcept { return readable_.descriptor(); }
 
     // False in a forked child, with which the eventfd is shared: to read it there would take the parent's signal away.
-    bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
+    bool is_in_own_process() const noexcept { return process_ == System::process(); }
 
     // True: `signal` is to follow when the lock is released. `told` is the same each time: one shell posts here.
     bool post(void *object, std::int64_t result, Stamp stamp = {}, const ToldRef &told = nullptr) {
@@ -122,18 +111,14 @@ class Mailbox {
         return is_first;
     }
 
-    void signal() noexcept {
-        const std::uint64_t one = 1;
-        (void)!::write(eventfd_, &one, sizeof one);
-    }
+    void signal() const noexcept { readable_.signal(); }
 
     // All that came. Whatever comes from here on signals again.
     void collect(std::vector<Letter> *letters) noexcept {
         ToldRef told;
         {
             std::lock_guard guard(mutex_);
-            std::uint64_t count;
-            if (is_signalled_) (void)!::read(eventfd_, &count, sizeof count);
+            if (is_signalled_) readable_.drain();
             is_signalled_ = false;
             letters->swap(letters_);
             told = told_;
@@ -156,8 +141,8 @@ class Mailbox {
     }
 
    private:
-    const pid_t process_ = ::getpid();
-    const int eventfd_;
+    const pid_t process_ = System::process();
+    EventFd readable_;
     std::mutex mutex_;
     bool is_signalled_ = false;
     std::vector<Letter> letters_;

@@ -1,19 +1,16 @@
 #include "sockets_thread.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
 
 #include "clock.h"
 #include "hooks.h"
+#include "system.h"
 
 namespace fastquorum::node {
 
@@ -71,7 +68,7 @@ int SocketsThread::await(epoll_event *events, int count, Micros deadline_us) con
         do {
             const int found = first.wait(events, count, 0);
             if (found != 0) return found;
-            ::sched_yield();
+            System::yield();
         } while (now_us() < (deadline_us == never ? until : std::min(until, deadline_us)));
     }
     return first.wait(events, count, timeout_ms(deadline_us));
@@ -138,26 +135,18 @@ std::int64_t SocketsThread::on_ready(Connection number, unsigned mask, std::uint
 }
 
 void SocketsThread::finish_connect(Channel &channel) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    sockaddr_storage own{}, peer{};
-    socklen_t own_size = sizeof own, peer_size = sizeof peer;
-    // The same name at both ends: TCP connected the socket to itself, as it may on a free ephemeral port.
-    if (::getsockopt(channel.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
-        ::getsockname(channel.fd, reinterpret_cast<sockaddr *>(&own), &own_size) != 0 ||
-        ::getpeername(channel.fd, reinterpret_cast<sockaddr *>(&peer), &peer_size) != 0 ||
-        (own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0)) {
-        channel.connect_error = error != 0 ? error : ECONNREFUSED;
+    channel.connect_error = System::connect_outcome(channel.fd);
+    if (channel.connect_error == 0) {
+        parts_.connections.connected(channel);
+    } else {
         parts_.connections.break_off(channel);
-        return;
     }
-    parts_.connections.connected(channel);
 }
 
 // At most so many bytes; those that came.
 std::int64_t SocketsThread::receive(const ChannelRef &channel, std::uint8_t *buffer, std::int64_t most) {
     hit(Point::before_receive);
-    const ssize_t size = ::recv(channel->fd, buffer, static_cast<std::size_t>(most), MSG_DONTWAIT);
+    const ssize_t size = System::receive(channel->fd, buffer, static_cast<std::size_t>(most));
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
     const Micros at_us = now_us();
     bool is_good = size > 0;
