@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define FASTQUORUM_API __attribute__((visibility("default")))
+#include "api.h"
 
 namespace fastquorum {
 

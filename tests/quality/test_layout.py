@@ -31,7 +31,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/storage/log/log.py": 604,
     "ext/_lane.pyx": 456,
-    "ext/_shell.pyx": 811,
 }
 PREFIXED: Final[dict[str, set[str]]] = {}
 ENTANGLED: Final[dict[str, list[set[str]]]] = {}

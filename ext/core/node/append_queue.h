@@ -38,7 +38,7 @@ class AppendQueue {
     std::int64_t records() const noexcept { return records_; }
     std::int64_t bytes() const noexcept { return bytes_; }
 
-    // --- appends ----------------------------------------------------------------------------------------------------------------
+    // --- appends -----------------------------------------------------------------------------------------------------
 
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
@@ -116,7 +116,7 @@ class AppendQueue {
         joined_.clear();
     }
 
-    // --- commits ----------------------------------------------------------------------------------------------------------------
+    // --- commits -----------------------------------------------------------------------------------------------------
 
     void advance(Offset high_watermark) {
         if (high_watermark <= high_watermark_) return;
@@ -129,7 +129,7 @@ class AppendQueue {
     // The next time the high watermark moves, the replica's thread is told.
     void watch_commit() noexcept { is_commit_watched_ = true; }
 
-    // --- barriers ---------------------------------------------------------------------------------------------------------------
+    // --- barriers ----------------------------------------------------------------------------------------------------
 
     std::int64_t begin_barrier(Waiter &waiter) {
         if (lane_.is_stopped()) return verdict_stopped;

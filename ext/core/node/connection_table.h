@@ -74,7 +74,7 @@ class ConnectionTable {
     // Of those whose first waiting Produce is due some time: whatever changes the Produces of a channel notes it here.
     ProduceDeadlines &produce_deadlines() noexcept { return produce_deadlines_; }
 
-    // --- its coming and going ---------------------------------------------------------------------------------------------------
+    // --- its coming and going ----------------------------------------------------------------------------------------
 
     // Take over a socket, non-blocking; 0 or an errno, and the socket is still the caller's then.
     int add(Connection number, int descriptor, bool is_accepted, Micros at_us) {
@@ -178,7 +178,7 @@ class ConnectionTable {
         channels_.clear();
     }
 
-    // --- what is sent -----------------------------------------------------------------------------------------------------------
+    // --- what is sent ------------------------------------------------------------------------------------------------
 
     void transmit(Channel &channel, const Frame &frame) {
         if (!channel.takes_frames()) return;
@@ -208,7 +208,7 @@ class ConnectionTable {
 
     bool is_crowded() const noexcept { return crowd_.owed_bytes > crowd_bytes; }
 
-    // --- what comes -------------------------------------------------------------------------------------------------------------
+    // --- what comes --------------------------------------------------------------------------------------------------
 
     // Python is told, of strangers' behind what the quorum lives by.
     void tell_python(const Channel &channel, Event event) {
@@ -276,7 +276,7 @@ class ConnectionTable {
         watch(channel, EPOLL_CTL_MOD);
     }
 
-    // --- those that are late ----------------------------------------------------------------------------------------------------
+    // --- those that are late -----------------------------------------------------------------------------------------
 
     std::vector<Connection> overdue(Micros at_us, Micros partial_us_max, Micros idle_us_max, Micros connect_us_max) const {
         std::vector<Connection> found;

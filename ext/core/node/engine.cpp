@@ -7,9 +7,18 @@
 #include <mutex>
 #include <system_error>
 
+#include "../lane/mutation.h"
 #include "clock.h"
+#include "hooks.h"
 
 namespace fastquorum::node {
+
+bool arm_point(const char *name, int action, int amount, std::int64_t only_hit) noexcept { return arm(name, action, amount, only_hit); }
+
+bool plant_mutation(int mutation) noexcept {
+    lane::plant(mutation);
+    return lane::has_mutants || mutation == 0;
+}
 
 Engine::Engine(lane::Identity identity, std::int64_t batch_bytes_max, Limits limits)
     : limits_(limits),
@@ -61,7 +70,7 @@ void Engine::abandon_in_child() noexcept {
     news_.close();
 }
 
-// --- the log's owner ------------------------------------------------------------------------------------------------------------
+// --- the log's owner -------------------------------------------------------------------------------------------------
 
 void Engine::lend(Loan loan) {
     Section section(lock_);
@@ -134,7 +143,7 @@ void Engine::room_sought() {
     lane_.room_sought();
 }
 
-// --- raft's side ----------------------------------------------------------------------------------------------------------------
+// --- raft's side -----------------------------------------------------------------------------------------------------
 
 bool Engine::may_lead(const lane::LeaderTerms &terms) {
     Section section(lock_);
@@ -237,7 +246,7 @@ void Engine::rouse_python() {
     news_.rouse();
 }
 
-// --- callers' side --------------------------------------------------------------------------------------------------------------
+// --- callers' side ---------------------------------------------------------------------------------------------------
 
 bool Engine::append_gathering(const Slice *values, std::int64_t count, std::int64_t size_bytes, Waiter &waiter, bool is_pushed_later,
                               Offset *offset) {
@@ -326,7 +335,7 @@ void Engine::waiting(std::int64_t *records, std::int64_t *bytes) {
     *bytes = appends_.bytes();
 }
 
-// --- clients' connections -------------------------------------------------------------------------------------------------------
+// --- clients' connections --------------------------------------------------------------------------------------------
 
 void Engine::serve_produce(ProduceService service) {
     Section section(lock_);
@@ -353,7 +362,7 @@ void Engine::settled(Connection connection, std::int64_t frames) {
     if (Channel *channel = connections_.find(connection)) channel->settled = frames;
 }
 
-// --- what it takes --------------------------------------------------------------------------------------------------------------
+// --- what it takes ---------------------------------------------------------------------------------------------------
 
 std::vector<Histogram> Engine::stage_histograms() {
     std::vector<Histogram> found;
@@ -395,7 +404,7 @@ std::int64_t Engine::trace_read(std::vector<Group> *groups, std::vector<ToldRang
     return static_cast<std::int64_t>(lost);
 }
 
-// --- connections ----------------------------------------------------------------------------------------------------------------
+// --- connections -----------------------------------------------------------------------------------------------------
 
 std::int64_t Engine::connection_count() {
     Section section(lock_);

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../api.h"
 #include "append_queue.h"
 #include "beats.h"
 #include "client_fast_path.h"
@@ -49,7 +50,12 @@ struct Standing {
     bool is_flushing;
 };
 
-class Engine final {
+// Of tests, in all engines of this process: have a place act (see hooks.h), or break a rule (see mutation.h; 0: none). False: there
+// is none of that name, or this build has none.
+FASTQUORUM_API bool arm_point(const char *name, int action, int amount, std::int64_t only_hit) noexcept;
+FASTQUORUM_API bool plant_mutation(int mutation) noexcept;
+
+class FASTQUORUM_API Engine final {
    public:
     Engine(lane::Identity identity, std::int64_t batch_bytes_max, Limits limits);
     Engine(const Engine &) = delete;
@@ -70,7 +76,7 @@ class Engine final {
     // nothing here may be destroyed in the child.
     void abandon_in_child() noexcept;
 
-    // --- without the lock: any thread, with the GIL or without ------------------------------------------------------------------
+    // --- without the lock: any thread, with the GIL or without -------------------------------------------------------
 
     Offset high_watermark() const noexcept { return appends_.high_watermark(); }
     Micros appended_us() const noexcept { return appends_.appended_us(); }
@@ -81,7 +87,7 @@ class Engine final {
     bool take_given_up() noexcept { return python_watch_.take_given_up(); }
     bool are_observers_awaited() const noexcept { return lane_.are_observers_awaited(); }
 
-    // --- the log's owner --------------------------------------------------------------------------------------------------------
+    // --- the log's owner ---------------------------------------------------------------------------------------------
 
     void lend(Loan loan);
     // What the lane has made of it. storage.Log owns it again.
@@ -106,7 +112,7 @@ class Engine final {
     Room room_wanted();
     void room_sought();
 
-    // --- raft's side ------------------------------------------------------------------------------------------------------------
+    // --- raft's side -------------------------------------------------------------------------------------------------
 
     bool may_lead(const lane::LeaderTerms &terms);
     void open_leader(const lane::LeaderTerms &terms, Micros at_us);
@@ -135,7 +141,7 @@ class Engine final {
     // Have Python look.
     void rouse_python();
 
-    // --- callers' side: see AppendQueue -----------------------------------------------------------------------------------------
+    // --- callers' side: see AppendQueue ------------------------------------------------------------------------------
 
     // With the GIL held: only if nobody else is in a critical section, and the append makes no system call. False: not now.
     bool append_gathering(const Slice *values, std::int64_t count, std::int64_t size_bytes, Waiter &waiter, bool is_pushed_later,
@@ -164,7 +170,7 @@ class Engine final {
     // Records and bytes that wait for their commit.
     void waiting(std::int64_t *records, std::int64_t *bytes);
 
-    // --- clients' connections: see ClientFastPath -------------------------------------------------------------------------------
+    // --- clients' connections: see ClientFastPath --------------------------------------------------------------------
 
     void serve_produce(ProduceService service);
     void serve_beats(std::shared_ptr<SteadyBeats> beats, Micros confirmed_us_max);
@@ -173,7 +179,7 @@ class Engine final {
     // Python has dealt with so many frames of this connection, and owes it nothing.
     void settled(Connection connection, std::int64_t frames);
 
-    // --- what it takes: see trace.h ---------------------------------------------------------------------------------------------
+    // --- what it takes: see trace.h ----------------------------------------------------------------------------------
 
     // In the order of `Measure`.
     std::vector<Histogram> stage_histograms();
@@ -183,7 +189,7 @@ class Engine final {
     // What is recorded; how many groups more were, and have been overwritten. The lock is held for a part of it at a time.
     std::int64_t trace_read(std::vector<Group> *groups, std::vector<ToldRange> *ranges);
 
-    // --- connections: see ConnectionTable ---------------------------------------------------------------------------------------
+    // --- connections: see ConnectionTable ----------------------------------------------------------------------------
 
     std::int64_t connection_count();
     int add(Connection number, int descriptor, bool is_accepted, Micros at_us);

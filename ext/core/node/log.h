@@ -159,7 +159,7 @@ class NodeLog final : public lane::Log {
         return true;
     }
 
-    // --- lane::Log ----------------------------------------------------------------------------------------------------------
+    // --- lane::Log ---------------------------------------------------------------------------------------------------
 
     Offset start_offset() noexcept override { return loan_.start_offset; }
     Offset end_offset() noexcept override { return loan_.end_offset; }

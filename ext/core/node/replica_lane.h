@@ -44,7 +44,7 @@ class ReplicaLane {
     bool is_closed() const noexcept { return lane_.mode() == lane::Mode::closed; }
     bool is_frozen() const noexcept { return lane_.is_frozen(); }
 
-    // --- what ends it -----------------------------------------------------------------------------------------------------------
+    // --- what ends it ------------------------------------------------------------------------------------------------
 
     bool has_failed() const noexcept { return latch_.load(std::memory_order_acquire); }  // from any thread
     bool was_cut_off() const noexcept { return was_cut_off_; }
@@ -83,7 +83,7 @@ class ReplicaLane {
         return log_.failure();
     }
 
-    // --- its work ---------------------------------------------------------------------------------------------------------------
+    // --- its work ----------------------------------------------------------------------------------------------------
 
     // Write and send what gathered.
     void push() { check(lane_.push(now_us())); }
@@ -149,7 +149,7 @@ class ReplicaLane {
         news_.rouse();
     }
 
-    // --- room at the log's end --------------------------------------------------------------------------------------------------
+    // --- room at the log's end ---------------------------------------------------------------------------------------
 
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, std::int64_t most_bytes, bool is_pushed_later) noexcept {

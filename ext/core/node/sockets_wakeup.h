@@ -40,7 +40,7 @@ class SocketsWakeup {
         return true;
     }
 
-    // --- of the sockets' thread, at the end of its turn -------------------------------------------------------------------------
+    // --- of the sockets' thread, at the end of its turn --------------------------------------------------------------
 
     // All that was wanted it does now; true: to push is part of it.
     bool take_push() noexcept {

@@ -64,7 +64,7 @@ class SyncQueue {
 
     void ended() noexcept { began_us_.store(never, std::memory_order_relaxed); }
 
-    // --- from any thread --------------------------------------------------------------------------------------------------------
+    // --- from any thread ---------------------------------------------------------------------------------------------
 
     Micros began_us() const noexcept { return began_us_.load(std::memory_order_relaxed); }
 

@@ -33,7 +33,7 @@
 namespace fastquorum::node {
 
 struct System {
-    // --- clocks, and the processor ----------------------------------------------------------------------------------------------
+    // --- clocks, and the processor -----------------------------------------------------------------------------------
 
     // CLOCK_BOOTTIME, CLOCK_MONOTONIC or CLOCK_REALTIME.
     static timespec now(clockid_t clock) noexcept {
@@ -45,7 +45,7 @@ struct System {
     static void yield() noexcept { ::sched_yield(); }
     static pid_t process() noexcept { return ::getpid(); }
 
-    // --- descriptors ------------------------------------------------------------------------------------------------------------
+    // --- descriptors -------------------------------------------------------------------------------------------------
 
     static int close(int descriptor) noexcept { return ::close(descriptor); }
 
@@ -67,7 +67,7 @@ struct System {
         return ::epoll_wait(epoll, events, count, timeout_ms);
     }
 
-    // --- sockets: none of these waits -------------------------------------------------------------------------------------------
+    // --- sockets: none of these waits --------------------------------------------------------------------------------
 
     static ssize_t receive(int socket, std::uint8_t *buffer, std::size_t size) noexcept { return ::recv(socket, buffer, size, MSG_DONTWAIT); }
     static ssize_t send(int socket, const std::uint8_t *data, std::size_t size) noexcept {
@@ -95,7 +95,7 @@ struct System {
         return 0;
     }
 
-    // --- futexes of this process ------------------------------------------------------------------------------------------------
+    // --- futexes of this process -------------------------------------------------------------------------------------
 
     // Until somebody wakes it, while `word` is `value`. `until`: by CLOCK_MONOTONIC; null: for ever.
     static long wait_futex(std::atomic<std::uint32_t> *word, std::uint32_t value, const timespec *until) noexcept {

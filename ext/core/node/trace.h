@@ -154,7 +154,7 @@ class Trace {
 
     const ToldRef &told() const noexcept { return told_; }
 
-    // --- what happens, in the order of the log ------------------------------------------------------------------------------
+    // --- what happens, in the order of the log -----------------------------------------------------------------------
 
     // A lane opens. What is on its way is measured no further.
     void opened(bool is_leader) noexcept {
@@ -227,7 +227,7 @@ class Trace {
     // For whoever is told now.
     Stamp stamp(Micros appended_us) const noexcept { return {appended_us, committed_ns_ / ns_per_us}; }
 
-    // --- looking at it ------------------------------------------------------------------------------------------------------
+    // --- looking at it -----------------------------------------------------------------------------------------------
 
     // All but those of `Told`.
     void copy(std::vector<Histogram> *histograms) const { histograms->assign(histograms_.begin(), histograms_.end()); }

@@ -1,10 +1,8 @@
-"""The native shell (ext/core/node), for Cython."""
+"""The native engine (ext/core/node), for Cython: the declarations, and the object that owns one."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.deque cimport deque
-from libcpp.memory cimport shared_ptr
-from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
@@ -13,28 +11,7 @@ from fastquorum.kernels.native._produce cimport ProduceService
 from fastquorum.kernels.native._producers cimport ProducersRef
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange
 from fastquorum.kernels.native._waiters cimport Waiter
-from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
-
-
-cdef extern from "lane/mutation.h" namespace "fastquorum::lane" nogil:
-    const cbool has_mutants
-    void plant(int mutation) noexcept
-
-
-cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
-    cdef cppclass DoneFrame:
-        DoneFrame() noexcept
-        int64_t connection
-        int64_t size
-
-    cdef cppclass Room:
-        Room() noexcept
-        int64_t size_bytes
-        int64_t record_count
-
-
-cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
-    cbool arm(const char *name, int action, int amount, int64_t only_hit) noexcept
+from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
 
 
 cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
@@ -81,6 +58,16 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
 
 
 cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
+    cdef cppclass DoneFrame:
+        DoneFrame() noexcept
+        int64_t connection
+        int64_t size
+
+    cdef cppclass Room:
+        Room() noexcept
+        int64_t size_bytes
+        int64_t record_count
+
     cdef enum class EventKind(int):
         frame
         connected
@@ -116,12 +103,9 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t busy_poll_us
         int64_t alone_us_max
 
-    const int64_t verdict_records_overloaded
-    const int64_t verdict_bytes_overloaded
-    const int64_t verdict_stopped
+    cbool arm_point(const char *name, int action, int amount, int64_t only_hit) noexcept
+    cbool plant_mutation(int mutation) noexcept
 
-
-cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
     cdef cppclass Standing:
         Mode mode
         cbool is_frozen
@@ -129,8 +113,8 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t flushed_end
         cbool is_flushing
 
-    cdef cppclass CppShell "fastquorum::node::Engine":
-        CppShell(Identity identity, int64_t batch_bytes_max, Limits limits) except +
+    cdef cppclass Engine:
+        Engine(Identity identity, int64_t batch_bytes_max, Limits limits) except +
         int start() except +
         void end_threads() except +
         cbool is_in_own_process() noexcept
@@ -217,3 +201,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         void close_all(int64_t at_us) except +
         vector[int64_t] overdue(int64_t at_us, int64_t partial_us_max, int64_t idle_us_max, int64_t connect_us_max) except +
         int64_t oldest_silent(int64_t at_us, int64_t silent_us_min) noexcept
+
+
+cdef class NodeEngine:
+    cdef Engine *engine
