@@ -20,7 +20,7 @@ from fastquorum.pages import report_of
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.local_reads import in_order
 from fastquorum.spark.history import append_history
-from fastquorum.spark.stored.logs import Fault
+from fastquorum.spark.stored.logs import Found
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread
@@ -276,7 +276,7 @@ def test_a_report_is_printed_whatever_happens_to_its_files(
     pages.mkdir()
     find = shared.check_in
 
-    def check_in(master: str | None, *paths: str) -> list[Fault]:
+    def check_in(master: str | None, *paths: str) -> list[Found]:
         found = find(master, *paths)
         pages.rmdir()
         return found
@@ -353,18 +353,6 @@ def test_a_nodes_directory_whose_log_is_gone_is_named_and_the_exit_code_says_it(
         assert main([*words, *paths, "--format", "json"]) == 1
         told = capsys.readouterr()
         assert gone in json.dumps(json.loads(told.out)), paths
-
-
-@pytest.mark.parametrize("words", [*AUDITS, *OF_ONE_EACH])
-def test_a_named_directory_that_holds_no_log_is_refused(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    for paths in ([*REPLICAS, str(empty)], [",".join([str(empty), *REPLICAS])]):
-        assert main([*words, *paths]) == 2
-        told = capsys.readouterr()
-        assert (told.out, f"there is no log at {empty};" in told.err) == ("", True)
 
 
 @pytest.mark.parametrize("words", ["audit replicas", "audit invariants", "report timeline"])

@@ -13,7 +13,7 @@ from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.beginnings import OF_BEGINNINGS, lost_beginnings
-from fastquorum.spark.stored.logs import Fault, Found, find
+from fastquorum.spark.stored.logs import Fault, Found, find, find_all
 from fastquorum.spark.stored.options import Options, parse_options, refuse_streams_options
 from fastquorum.spark.stored.reading import Mode
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
@@ -65,7 +65,8 @@ class Scan(NamedTuple):
         refuse_streams_options(self.options)
         if self.options.bootstrap:
             return quorum_ranges(self.table, self.options)
-        logs, faults = found or find(self.options.path)
+        is_lenient = self.options.mode is Mode.QUARANTINE
+        logs, faults, _ = found or (find_all if is_lenient else find)(self.options.path)
         if self.table is FILES:
             logs = [*logs, *(each.log for each in faults if each.log is not None)]
             faults = [each for each in faults if each.log is None]

@@ -44,8 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_directory("--out", arguments.out)
     options = dict(_option(each) for each in arguments.option)
     path = shared.path_of(arguments)
-    shared.check_in(None, path)
     from fastquorum.spark.exporting import Form, export
+    from fastquorum.spark.stored.logs import find
+
+    find(path)
 
     with new_directory(arguments.out):
         done = export(path, arguments.table, arguments.out, Form(arguments.to), arguments.threads, options)

@@ -38,14 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
-    left_out = shared.left_out(arguments.master, path)
+    inputs = shared.look_in(arguments.master, path)
     with shared.engine_of(arguments, "looking for what is unusual") as engine:
         found = engine.anomalies(path, arguments.window_minutes, arguments.sensitivity)
     from fastquorum.spark.pipelines.anomalies import as_report
 
-    report = {**as_report(found), "left_out": left_out}
+    report = {**as_report(found), **inputs._asdict()}
     shared.hand_out(arguments, report, found, page_of, show)
-    return 1 if left_out else verdict(report)
+    return 1 if inputs.left_out else verdict(report)
 
 
 def verdict(report: dict[str, Any]) -> int:

@@ -27,17 +27,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
-    shared.check_in(arguments.master, path)
+    passed_over = shared.passed_over(arguments.master, path)
     with shared.engine_of(arguments, "looking for broken promises") as engine:
         found = engine.audit_invariants(path)
     from fastquorum.spark.pipelines import invariants
-    from fastquorum.spark.stored.logs import find
+    from fastquorum.spark.stored.logs import find_all
 
-    logs = find(path).logs
+    logs = find_all(path).logs
     report = {
         "logs": len(logs),
         **invariants.as_report(found),
         "empty_clusters": invariants.empty_clusters(found, logs),
+        "passed_over": passed_over,
     }
     shared.hand_out(arguments, report, found, page_of, show)
     return 1 if report["violations"] or report["empty_clusters"] else 0

@@ -50,12 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
-    shared.check_in(arguments.master, path)
+    passed_over = shared.passed_over(arguments.master, path)
     with shared.engine_of(arguments) as engine:
         audited = engine.audit_replicas(path)
     from fastquorum.spark.pipelines.audit_replicas import as_report
 
-    report = as_report(audited)
+    report = {**as_report(audited), "passed_over": passed_over}
     shared.hand_out(arguments, report, audited, page_of, show)
     return 1 if report["divergent"] or report["lacking_committed"] or report["undecided"] else 0
 

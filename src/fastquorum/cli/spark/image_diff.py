@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
     others = [] if arguments.other is None else [split_by_commas(arguments.other)]
-    left_out = shared.left_out(arguments.master, path, *others)
+    inputs = shared.look_in(arguments.master, path, *others)
     with shared.engine_of(arguments) as engine:
         if arguments.other is None:
             rows = engine.image_diff(path, arguments.start, arguments.end)
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.spark.pipelines.image_diff import as_report
 
     def report_of(changes_max: int | None = None) -> dict[str, Any]:
-        return {**as_report(rows, changes_max=changes_max), "left_out": left_out}
+        return {**as_report(rows, changes_max=changes_max), **inputs._asdict()}
 
     outputs = Outputs()
     shared.hand_out_files(arguments, outputs, report_of, lambda: rows)
@@ -66,8 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report)
     else:
         show(report)
+        shared.show_passed_over(report)
     outputs.check_complete()
-    return 1 if left_out or any(cluster["errors"] for cluster in report["clusters"]) else 0
+    return 1 if inputs.left_out or any(cluster["errors"] for cluster in report["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:

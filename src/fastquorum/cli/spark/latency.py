@@ -22,8 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "that a percentile is that of all runs together, never an average of percentiles.\n--before compares with "
         "other runs: the ratio of each percentile, with an interval by bootstrap over runs, and by a rank test over "
         "runs whether it may be chance; of three runs against three nothing can be said. Runs of both sides should "
-        "alternate on one machine. Exits 1 if anything is slower, beyond chance and --threshold, or if nothing that is "
-        "there holds a latency.",
+        "alternate on one machine. Exits 1 if anything is slower, beyond chance and --threshold, if nothing that is "
+        "there holds a latency, or a path cannot be read.",
         "fastquorum spark latency bench/history",
         "fastquorum spark latency after/ --before before/ --by workload,load --out latency.json",
         where="a result of `load` as JSON (--history), an HdrHistogram log (--hdr), a trace (--trace)",
@@ -51,19 +51,21 @@ def run(arguments: argparse.Namespace) -> int:
     check_arrow()
     path = shared.path_of(arguments)
     by = _groups(arguments.by)
-    from fastquorum.spark.pipelines.latency import find_files
+    from fastquorum.spark.pipelines.latency import find_files, unread_at
 
+    unread = []
     for each in (path, *([] if arguments.before is None else [split_by_commas(arguments.before)])):
         find_files(each)
+        unread += [str(error) for _, error in unread_at(each)]
 
     with shared.engine_of(arguments) as engine:
         found = engine.latency(path, arguments.before, by, arguments.threshold)
     from fastquorum.spark.pipelines.latency import as_report
 
     merged, compared, errors, doubles = found
-    report = as_report(merged, by, compared=compared, errors=errors, doubles=doubles)
+    report = as_report(merged, by, compared=compared, errors=[*unread, *errors], doubles=doubles)
     shared.hand_out(arguments, report, merged if compared is None else compared, page_of, show)
-    return 1 if report["slower"] or not report["latencies"] else 0
+    return 1 if unread or report["slower"] or not report["latencies"] else 0
 
 
 def _groups(text: str) -> tuple[str, ...]:

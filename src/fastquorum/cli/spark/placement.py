@@ -62,7 +62,7 @@ def _part(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments, reassignment_json=arguments.reassignment_json)
     path = shared.path_of(arguments)
-    left_out = shared.left_out(arguments.master, path)
+    inputs = shared.look_in(arguments.master, path)
     with shared.engine_of(arguments) as engine:
         from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
 
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = PACKING.unpacked(packed)
 
     def report(**most: int) -> dict[str, Any]:
-        return {**as_report(found, **most), "left_out": left_out}
+        return {**as_report(found, **most), **inputs._asdict()}
 
     outputs = Outputs()
     shared.hand_out_files(arguments, outputs, report, lambda: PACKING.tables(found))
@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report())
     else:
         show(report(moves_max=_SHOWN, losses_max=_SHOWN))
+        shared.show_passed_over(inputs._asdict())
     if arguments.reassignment_json:
         # The last: what is refused here has cost nobody the report.
         _write_moves(arguments.reassignment_json, found)
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.spark.pipelines.choosing import could_look
 
     summaries = [told.summary for _, told in found]
-    is_whole = could_look(summaries) and not left_out
+    is_whole = could_look(summaries) and not inputs.left_out
     return 0 if is_whole and not any(each.get("errors") for each in summaries) else 1
 
 

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastquorum.cli.spark.questions import IN_ONE_PROCESS
 from fastquorum.cli.terminal.arguments import add_format, explain, positive
@@ -20,7 +20,7 @@ from fastquorum.types import is_text
 
 if TYPE_CHECKING:
     from fastquorum.spark.engines.engine import Engine
-    from fastquorum.spark.stored.logs import Fault
+    from fastquorum.spark.stored.logs import Found
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
@@ -28,6 +28,8 @@ _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".m
 _ELSEWHERE: Final = "sc://"
 _STARTS: Final = "Spark starts, which takes some seconds; then it is"
 """In front of what is done with it."""
+_OTHERS_SHOWN: Final = 20
+"""Paths that are no replica's, which a person is shown."""
 BY_WHICH: Final = (
     "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
     "those that the others share, which is said, as they may not be committed. A directory that cannot be looked at, "
@@ -149,24 +151,53 @@ def check_text(option: str, path: str) -> None:
         raise UsageError(f"{option} {path!r} is not UTF-8", "name another place")
 
 
-def check_in(master: str | None, *paths: str) -> "list[Fault]":
-    """Raise the error that a read of no logs would bring once Spark is up. Return the directories that cannot be looked
-    at. A Spark Connect server reads its own files."""
+class Inputs(NamedTuple):
+    """What a report says of its paths, by these names."""
+
+    left_out: list[dict[str, Any]]
+    """Directories that cannot be looked at, and why."""
+    passed_over: list[dict[str, Any]]
+    """Paths that are no directory of a replica."""
+
+
+def check_in(master: str | None, *paths: str) -> "list[Found]":
+    """Raise the error that a read of no logs would bring once Spark is up, or that keeps all of a path from being
+    looked at. Return what each path means. A Spark Connect server reads its own files."""
     check_arrow()
     if master is not None and master.startswith(_ELSEWHERE):
         return []
-    from fastquorum.spark.stored.logs import find
+    from fastquorum.spark.stored.logs import find_all
 
-    return [fault for path in paths for fault in find(path).faults]
+    there = [find_all(path) for path in paths]
+    for found in there:
+        if not found.logs and all(each.log is None for each in found.faults):
+            raise found.faults[0].error
+    return there
 
 
-def left_out(master: str | None, *paths: str) -> list[dict[str, Any]]:
-    """Check as `check_in` does for a report that reads one directory of each cluster. Return each directory that cannot
-    be looked at, and why, and name it on stderr, whatever stdout has."""
-    found = [{"directory": each.directory, "why": str(each.error)} for each in check_in(master, *paths)]
-    for each in found:
+def passed_over(master: str | None, *paths: str) -> list[dict[str, Any]]:
+    """Check as `check_in` does, for an audit, which has what cannot be looked at among its findings. Return each path
+    that is no replica's directory, and why."""
+    return [each._asdict() for found in check_in(master, *paths) for each in found.others]
+
+
+def look_in(master: str | None, *paths: str) -> Inputs:
+    """Check as `check_in` does for a report that reads one directory of each cluster; name each directory that cannot
+    be looked at on stderr, whatever stdout has."""
+    there = check_in(master, *paths)
+    left_out = [{"directory": each.directory, "why": str(each.error)} for found in there for each in found.faults]
+    for each in left_out:
         tell(f"{each['directory']} is left out: {each['why']}")
-    return found
+    return Inputs(left_out, [each._asdict() for found in there for each in found.others])
+
+
+def show_passed_over(report: dict[str, Any]) -> None:
+    """A line each, for people."""
+    others = report.get("passed_over", [])
+    for each in others[:_OTHERS_SHOWN]:
+        print(f"note: {each['path']} is passed over: {each['why']}")
+    if len(others) > _OTHERS_SHOWN:
+        print(f"note: {len(others) - _OTHERS_SHOWN:,} more paths are passed over: --format json has them all")
 
 
 def hand_out(
@@ -186,6 +217,7 @@ def hand_out(
         print_json(report)
     else:
         show(report)
+        show_passed_over(report)
     outputs.check_complete()
 
 

@@ -24,16 +24,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
-    left_out = shared.left_out(arguments.master, path)
+    inputs = shared.look_in(arguments.master, path)
     with shared.engine_of(arguments) as engine:
         packed = engine.timelines(path)
     from fastquorum.spark.pipelines.choosing import could_look
     from fastquorum.spark.pipelines.timeline import PACKING, as_report
 
     found = PACKING.unpacked(packed)
-    report = {**as_report(found), "left_out": left_out}
+    report = {**as_report(found), **inputs._asdict()}
     shared.hand_out(arguments, report, PACKING.tables(found), page_of, show)
-    return 0 if could_look(report["clusters"]) and not left_out else 1
+    return 0 if could_look(report["clusters"]) and not inputs.left_out else 1
 
 
 def show(report: dict[str, Any]) -> None:

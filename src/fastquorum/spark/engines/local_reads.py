@@ -17,7 +17,7 @@ from fastquorum.spark.pipelines import choosing
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.stored.live_logs import settled
-from fastquorum.spark.stored.logs import Found, find
+from fastquorum.spark.stored.logs import Found, find_all
 from fastquorum.spark.stored.splits import SPLIT_BYTES
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def of_each(
     is_of_two_moments: Callable[[T], bool] | None = None,
 ) -> list[T]:
     """What `look` makes of each cluster at a path; of one whose node removes files, or appends, meanwhile again, as of
-    `live_logs.settled`. Errors as of `logs.find`, and DirectoryError."""
+    `live_logs.settled`. Errors as of `logs.find_all`, and DirectoryError."""
 
     def of(first: LocalCluster) -> T:
         looks = 0
@@ -102,7 +102,7 @@ def of_each(
         def found() -> Found:
             nonlocal looks
             looks += 1
-            return first.found if looks == 1 else _of_cluster(find(path), first.id)
+            return first.found if looks == 1 else _of_cluster(find_all(path), first.id)
 
         return settled(found, lambda each: look(first._replace(found=each)), is_of_two_moments)
 
@@ -110,8 +110,8 @@ def of_each(
 
 
 def clusters_at(path: str, threads: int | None = None) -> list[LocalCluster]:
-    """All that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find`."""
-    found = find(path)
+    """All that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find_all`."""
+    found = find_all(path)
     ids = {log.cluster_id for log in found.logs} | {each.log.cluster_id if each.log else None for each in found.faults}
     threads = threads or os.cpu_count() or 1
     in_order = sorted(ids, key=lambda each: (each is not None, each or ""))

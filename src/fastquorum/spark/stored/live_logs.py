@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.errors import DirectoryError
-from fastquorum.spark.stored.logs import Found, FoundLog, find
+from fastquorum.spark.stored.logs import Found, FoundLog, find_all
 from fastquorum.spark.stored.store_disk import durable_mark_of
 from fastquorum.spark.stored.stores import store_of
 from fastquorum.storage import names
@@ -60,7 +60,7 @@ def settled_at(paths: Iterable[str], look: Callable[[], T], is_of_two_moments: C
     """The same for whatever finds the logs at these paths by itself."""
 
     def found() -> Found:
-        each = [find(path) for path in paths]
+        each = [find_all(path) for path in paths]
         return Found([log for one in each for log in one.logs], [fault for one in each for fault in one.faults])
 
     return settled(found, lambda _: look(), is_of_two_moments)

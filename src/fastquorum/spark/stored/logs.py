@@ -1,9 +1,10 @@
 """Which logs a path means, and what each of them is made of: found once, on the driver.
 
 A path names a data directory, ours or Kafka's, a log directory, or a directory with any number of them below it; a glob
-or several paths with commas between name all that fit. A path that holds no log is refused, however many others are
-named; what a glob fits, or what lies below a path, may be something else, and is passed over. A node's directory whose
-log is gone is a fault wherever it is found. Source of the names: `storage.names`.
+or several paths with commas between name all that fit. For a program (`find`) a path that holds no log is refused,
+however many others are named; what a glob fits, or what lies below a path, may be something else, and is passed over.
+An audit (`find_all`) looks at all that can be looked at, as the shell's own glob names files too, and says what it
+passes over. A node's directory whose log is gone is a fault wherever it is found. Source of the names: `storage.names`.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -21,6 +22,8 @@ from fastquorum.types import NODE_ID_MAX, Offset, OffsetAndEpoch, Uuid, is_text
 DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
 _GLOB: Final = frozenset("*?[")
+_A_FILE: Final = "is a file"
+_NO_LOG: Final = "holds no log"
 _NAME_ONE: Final = "name a data directory, a log directory, a directory with such below it, or a glob"
 _BROKERS_FILE: Final = "recovery-point-offset-checkpoint"
 """Kafka's brokers have one in each of their directories, of which one holds the metadata log."""
@@ -92,11 +95,28 @@ class Fault(NamedTuple):
         return DirectoryError(self.detail, self.hint, self.path)
 
 
+class Other(NamedTuple):
+    """What is named, or lies beside logs, and is none."""
+
+    path: str
+    why: str
+
+
 class Found(NamedTuple):
     """What a path means: each by directory."""
 
     logs: list[FoundLog]
     faults: list[Fault]
+    others: tuple[Other, ...] = ()
+    """What was passed over; only of `find_all`."""
+
+    @classmethod
+    def of(cls, each: "Iterable[FoundLog | Fault]") -> "Found":
+        """Both kinds apart."""
+        found = list(each)
+        return cls(
+            [each for each in found if isinstance(each, FoundLog)], [each for each in found if isinstance(each, Fault)]
+        )
 
     def only(self, directories: Container[str]) -> "Found":
         """Of these directories."""
@@ -116,27 +136,79 @@ def check_names(paths: Iterable[str]) -> None:
 def find(path: str) -> Found:
     """Every log that `path` means, and what among them cannot be read. UsageError if it, or one of several paths in
     it, means none; DirectoryError if a path itself cannot be read."""
-    found: dict[str, FoundLog | Fault] = {}
-    """By where each really is: it may be meant twice, by other names."""
+    there: list[tuple[Store, FoundLog | Fault]] = []
     for part in _parts(path):
-        store = store_of(part)
-        is_glob = bool(_GLOB & set(part))
-        roots = store.expand(part) if is_glob else [part.rstrip("/") or "/"]
-        there = [each for root in roots for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1)]
-        if not there and not is_glob:
+        store, roots = _roots(part)
+        below = [each for root in roots for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1)]
+        if not below and not _is_glob(part):
             raise UsageError(f"there is no log at {part}", _NAME_ONE)
-        for each in there:
-            place = _place(store, each)
-            if place not in found or store.real(each.directory) == each.directory:
-                found[place] = each
+        there += [(store, each) for each in below]
+    return _found(path, there)
+
+
+def find_all(path: str) -> Found:
+    """The same for who looks at many: of several paths, one that cannot be read is a fault, and one that holds no log
+    is among `others`, as is what lies beside logs. Errors as of `find` if it is one path, or
+    all of several are `others`."""
+    roots = [(store, root) for part in _parts(path) for store, each in [_roots(part)] for root in each]
+    is_alone = len(roots) == 1
+    there: list[tuple[Store, FoundLog | Fault]] = []
+    refused: list[tuple[Store, DirectoryError]] = []
+    others: set[Other] = set()
+    for store, root in roots:
+        try:
+            entries = store.entries(root)
+        except DirectoryError as error:
+            if not is_alone and isinstance(error.__cause__, NotADirectoryError) and store.unseen(root) is None:
+                others.add(Other(root, _A_FILE))
+            else:
+                refused.append((store, as_named(error, _NAME_ONE)))
+            continue
+        below = list(_below(store, root, DEPTH_MAX, is_named=is_alone))
+        there += [(store, each) for each in below]
+        others.update(_beside(root, entries, below) if below else [Other(root, _NO_LOG)])
+    if is_alone and refused:
+        raise refused[0][1]
+    there += [(store, _fault(error.path, error)) for store, error in refused]
+    return _found(path, there)._replace(others=tuple(sorted(others)))
+
+
+def _roots(part: str) -> tuple[Store, list[str]]:
+    """What a part of a path names."""
+    store = store_of(part)
+    return store, store.expand(part) if _is_glob(part) else [part.rstrip("/") or "/"]
+
+
+def _is_glob(part: str) -> bool:
+    return bool(_GLOB & set(part))
+
+
+def _found(path: str, there: Iterable[tuple[Store, FoundLog | Fault]]) -> Found:
+    """All of it by where each really is: it may be meant twice, by other names. UsageError if there is nothing."""
+    found: dict[str, FoundLog | Fault] = {}
+    for store, each in there:
+        place = _place(store, each)
+        if place not in found or store.real(each.directory) == each.directory:
+            found[place] = each
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
     check_names(each.directory for each in found.values())
-    in_order = sorted(found.values(), key=lambda each: each.directory)
-    return Found(
-        [each for each in in_order if isinstance(each, FoundLog)],
-        [each for each in in_order if isinstance(each, Fault)],
-    )
+    return Found.of(sorted(found.values(), key=lambda each: each.directory))
+
+
+def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | Fault]) -> Iterator[Other]:
+    """What lies in a directory of logs, and is none. Nothing, if the directory is one itself."""
+    places = [
+        place
+        for each in found
+        for place in (each.directory, each.log_directory if isinstance(each, FoundLog) else each.path)
+    ]
+    if root in places:
+        return
+    for entry in entries:
+        if not any(f"{place}/".startswith(f"{entry.path}/") for place in places):
+            odd = None if entry.error is None else entry.error.detail
+            yield Other(entry.path, odd or (_NO_LOG if entry.is_directory else _A_FILE))
 
 
 def find_logs(path: str) -> list[FoundLog]:

@@ -15,13 +15,30 @@ _NAME_ONE: Final = f"name a result of `fastquorum load`, or a directory of files
 
 
 def find_files(path: str) -> list[str]:
-    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES.
+    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES. Beside these,
+    what cannot be read is left to `unread_at`.
 
     Raises:
         UsageError: there is none, or no path between two commas.
-        DirectoryError: a path cannot be read.
+        DirectoryError: nothing at all can be read.
     """
+    found, unread = _look(path)
+    if not found:
+        for _, error in unread:
+            raise error
+        raise UsageError(f"there are no latencies at {path}", _NAME_ONE)
+    check_names(found)
+    return sorted(found)
+
+
+def unread_at(path: str) -> list[tuple[str, DirectoryError]]:
+    """What is named, or lies there, and cannot be read; each with why. UsageError as of `find_files`."""
+    return sorted(_look(path)[1], key=lambda each: each[0])
+
+
+def _look(path: str) -> tuple[set[str], list[tuple[str, DirectoryError]]]:
     found: set[str] = set()
+    unread: list[tuple[str, DirectoryError]] = []
     for part in path.split(","):
         part = part.strip()
         if not part:
@@ -29,29 +46,28 @@ def find_files(path: str) -> list[str]:
         store = store_of(part)
         for root in store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]:
             try:
-                found.update(_below(store, root, _DEPTH_MAX))
+                below = list(_below(store, root, _DEPTH_MAX))
             except DirectoryError as error:
-                raise as_named(error, _NAME_ONE) from error
-    if not found:
-        raise UsageError(f"there are no latencies at {path}", _NAME_ONE)
-    check_names(found)
-    return sorted(found)
+                unread.append((root, as_named(error, _NAME_ONE)))
+                continue
+            found.update(each for each in below if isinstance(each, str))
+            unread += [(each.path, each) for each in below if isinstance(each, DirectoryError)]
+    return found, unread
 
 
-def _below(store: Store, root: str, depth: int) -> Iterator[str]:
+def _below(store: Store, root: str, depth: int) -> Iterator[str | DirectoryError]:
     parent, _, name = root.rpartition("/")
     listed = {each.name: each for each in store.entries(parent or ("/" if root.startswith("/") else "."))}
     if name in listed and not listed[name].is_directory:
-        yield root
+        entry = listed[name]
+        yield entry.error if entry.error is not None and entry.may_be_directory else root
         return
     yield from _inside(store, root, depth)
 
 
-def _inside(store: Store, root: str, depth: int) -> Iterator[str]:
+def _inside(store: Store, root: str, depth: int) -> Iterator[str | DirectoryError]:
     for each in store.entries(root):
         if each.is_directory and depth > 0:
             yield from _inside(store, each.path, depth - 1)
         elif each.name.endswith(SUFFIXES):
-            if each.error is not None:
-                raise each.error
-            yield each.path
+            yield each.path if each.error is None else each.error
