@@ -37,11 +37,25 @@ class Jvm:
         """What came last."""
         self._process: subprocess.Popen[bytes] | None = None
         self._telling: threading.Thread | None = None
+        self._held: bytearray | None = None
+        """What it said, while that is held back."""
 
     @property
     def is_sent_away(self) -> bool:
         """There was one, and one of these came: whatever is asked of it fails."""
         return self.is_interrupted and self._process is not None
+
+    @contextlib.contextmanager
+    def holding_back(self) -> Iterator[bytearray]:
+        """Keep to ourselves what it says meanwhile: traces of Java, where it does not find its cluster. It is let out
+        in the end, unless an error says in words what came of it."""
+        held = self._held = bytearray()
+        try:
+            yield held
+            self._held = None
+            self._say(bytes(held))
+        finally:
+            self._held = None
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
@@ -76,7 +90,9 @@ class Jvm:
             self._say(held)
 
     def _say(self, said: bytes) -> None:
-        if said and not self.is_interrupted:
+        if self._held is not None:
+            self._held += said
+        elif said and not self.is_interrupted:
             with contextlib.suppress(OSError):
                 os.write(_STDERR, said)
 

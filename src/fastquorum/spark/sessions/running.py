@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from fastquorum.errors import FastQuorumError, SparkEnvironmentError, UsageError
 from fastquorum.spark.plain import our_error
-from fastquorum.spark.sessions.environment import check_packages
+from fastquorum.spark.sessions.environment import check_packages, is_local
 from fastquorum.spark.sessions.jvm import Jvm
 from fastquorum.spark.sessions.opening import end_scratch, session
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-_CAUSE: Final = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
+_GAVE_UP: Final = re.compile(r"Reason: (All masters are unresponsive)")
+"""What Spark says of it stands in its log alone; its exception is of what it was asked after that."""
+_CAUSE: Final = re.compile(
+    r"^(?:: |Caused by: |Exception in thread \"main\" )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE
+)
 """What a Java exception says."""
 _OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
 
@@ -62,25 +66,28 @@ def _begun(master: str, jvm: Jvm) -> "SparkSession":
             failed.append(error)
 
     beginning = threading.Thread(target=begin, daemon=True)
-    with jvm.starting():
+    holding = contextlib.nullcontext(bytearray()) if is_local(master) else jvm.holding_back()
+    with holding as held, jvm.starting():
         beginning.start()
         try:
             beginning.join()
         except KeyboardInterrupt:
             beginning.join()  # it ends with the JVM, and takes away what it made
             raise
-    for error in failed:
-        _tell(error, master)
+        for error in failed:
+            _tell(error, master, held.decode(errors="replace"))
     return begun[0]
 
 
-def _tell(error: BaseException, master: str) -> NoReturn:
+def _tell(error: BaseException, master: str, said: str) -> NoReturn:
+    """`said`: what the JVM said, and nobody has seen."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    if not isinstance(error, Py4JError | PySparkException):
+    is_java = isinstance(error, Py4JError | PySparkException) or (said and isinstance(error, SparkEnvironmentError))
+    if not is_java:
         raise error
-    causes = _CAUSE.findall(str(error))
+    causes = _GAVE_UP.findall(said) or _CAUSE.findall(str(error)) or _CAUSE.findall(said)
     what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
     raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
