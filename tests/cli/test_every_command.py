@@ -12,7 +12,7 @@ from typing import TextIO, cast
 import pytest
 
 from fastquorum.cli.completion import SHELLS
-from fastquorum.cli.main import COMMANDS, GROUPS, Command, main, parser_of
+from fastquorum.cli.main import COMMANDS, Command, main, parser_of
 from fastquorum.cli.terminal.parser import CommandParser, names_a_path
 from fastquorum.cli.terminal.places import places_of
 from tests.cli.conftest import Ran
@@ -60,7 +60,7 @@ def least(parser: argparse.ArgumentParser, path: str) -> list[str]:
     for each in needed:
         words += [each.option_strings[-1]] if each.nargs == 0 else [each.option_strings[-1], value_for(each, path)]
     for each in positionals(parser):
-        if each.nargs in (None, "+") or (each.nargs == "?" and names_a_path(each)):
+        if each.nargs in (None, "+") or (each.nargs in ("?", "*") and names_a_path(each)):
             words.append(value_for(each, path))
     return words
 
@@ -89,8 +89,17 @@ def test_a_mistyped_command_is_told_with_what_may_be_meant(fastquorum: Callable[
     *group, word = command.words
     ran = fastquorum(*group, f"{word}x")
     assert ran.code == 2
-    if not group or group[0] in GROUPS:  # else it is a word of the command that has commands below it
-        assert f"there is no command '{word}x'; did you mean {word}?" in ran.err
+    assert f"there is no command '{word}x'; did you mean {word}?" in ran.err
+
+
+def test_a_path_that_is_there_is_no_mistyped_command(
+    fastquorum: Callable[..., Ran], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    data.rename("dif")
+    assert "there is no command" not in fastquorum("image", "dif").err
+    Path("dif").rename("n1")
+    assert "there is no command 'dif'; did you mean diff?" in fastquorum("image", "dif", "--from", "0").err
 
 
 @pytest.mark.parametrize(
@@ -256,3 +265,14 @@ def test_several_directories_are_looked_at_in_turn_though_one_is_none(
     assert ran.err == "fastquorum log verify: /proc/nowhere: there is no such directory\n"
     assert fastquorum("log", "verify", data, data).code == 0
     assert os.path.basename(data) in fastquorum("log", "dump", data, data).out
+
+
+def test_what_takes_one_path_by_its_nature_says_so_of_a_second_one(fastquorum: Callable[..., Ran], data: Path) -> None:
+    for words, said in (
+        (("image", "diff", data, data, "--from", 0), "it takes one DIR: ask for each of several in turn"),
+        (("wire", "replay", data, data, "--to", "127.0.0.1:1"), "it takes one FILE: ask for each of several in turn"),
+        (("shell", data, data), f"it looks around in one log, and {data} is another; fastquorum image shows several"),
+        (("shell", data, data, "ls"), "it looks around in one log, and"),
+    ):
+        ran = fastquorum(*words)
+        assert (ran.code, ran.out, said in ran.err) == (2, "", True), ran

@@ -37,6 +37,23 @@ def test_a_picture_of_the_cluster(fastquorum: Callable[..., Ran]) -> None:
     ]
 
 
+def test_of_several_directories_each_is_shown_with_its_path(fastquorum: Callable[..., Ran], tmp_path: Path) -> None:
+    other = str(CLUSTER / "c2")
+    ran = fastquorum("image", DIRECTORY, "/proc/nowhere", other)
+    assert (ran.code, ran.err) == (2, "fastquorum image: /proc/nowhere: there is no such directory\n")
+    lines = ran.out.splitlines()
+    assert [line for line in lines if line.startswith("/")] == [str(DIRECTORY), other]
+    assert sum(line.startswith("The image of offsets below ") for line in lines) == 2
+    ran = fastquorum("image", DIRECTORY, other, "--format", "json")
+    both = [json.loads(line) for line in ran.out.splitlines()]
+    assert [each["path"] for each in both] == [str(DIRECTORY), other]
+    alone = json.loads(fastquorum("image", DIRECTORY, "--format", "json").out)
+    assert both[0] == {"path": str(DIRECTORY), **alone}
+    (topic, *_) = alone["topics"]
+    ran = fastquorum("image", DIRECTORY, other, "--topic", topic, "--format", "json")
+    assert [json.loads(line)["path"] for line in ran.out.splitlines()] == [str(DIRECTORY), other]
+
+
 def test_at_an_offset(fastquorum: Callable[..., Ran]) -> None:
     shown = json.loads(fastquorum("image", DIRECTORY, "--at", 145, "--format", "json").out)
     assert (shown["endOffset"], sorted(shown["brokers"]), shown["topics"]) == (145, ["11", "12", "13"], {})

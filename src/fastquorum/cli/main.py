@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import gc
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Collection, Sequence
@@ -24,7 +25,7 @@ from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.home import check_is_somewhere
-from fastquorum.meant import related
+from fastquorum.meant import nearest, related
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
@@ -245,6 +246,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if chosen is not None:
         meant = parsers[" ".join(chosen.words)]
         meant.option_elsewhere = lambda name: _option_elsewhere(chosen, name)
+        _refuse_mistyped_below(chosen, words, meant)
         meant.refuse_unknown_options(words)
     else:
         parser.other_names = _other_names()
@@ -267,6 +269,16 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if not hasattr(arguments, "run"):
         parsers.get(_around_command(words)[1], parser).error("which command? See --help")
     return arguments
+
+
+def _refuse_mistyped_below(chosen: Command, words: Sequence[str], parser: CommandParser) -> None:
+    """Exit where a command below this one may be meant, as by `image dif`: a path of that name there is not."""
+    rest = _typed(words)[len(chosen.words) :]
+    if not rest or _is_option(rest[0]) or os.path.lexists(rest[0]):
+        return
+    near = nearest(rest[0], [each.words[-1] for each in COMMANDS if each.words[:-1] == chosen.words])
+    if near is not None:
+        parser.error(f"there is no command {rest[0]!r}; did you mean {near}? `{parser.prog} --help` lists them")
 
 
 def _option_elsewhere(chosen: Command, name: str) -> str:
@@ -308,9 +320,14 @@ def _other_names() -> dict[str, str]:
 
 def _chosen(words: list[str]) -> Command | None:
     """The subcommand that is meant: only its module is imported."""
-    typed = tuple(word for word in words if word not in ("--debug", "--version"))
+    typed = _typed(words)
     meant = [command for command in COMMANDS if typed[: len(command.words)] == command.words]
     return max(meant, key=lambda command: len(command.words), default=None)
+
+
+def _typed(words: Sequence[str]) -> tuple[str, ...]:
+    """Without the options that may stand in front of a command."""
+    return tuple(word for word in words if word not in ("--debug", "--version"))
 
 
 def _add_parser(choices: "argparse._SubParsersAction[CommandParser]", name: str, summary: str) -> CommandParser:

@@ -23,6 +23,7 @@ from fastquorum.cli.terminal.arguments import (
     parse_bootstrap,
 )
 from fastquorum.cli.terminal.output import print_json, print_table, tell, working
+from fastquorum.cli.terminal.several import for_each
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
@@ -44,10 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum image n1",
         "fastquorum image n1 --at 145 --format json",
         "fastquorum image n1 --topic my-topic",
+        "fastquorum image backup/* --format json",
         "fastquorum image --bootstrap h1:9093,h2:9093,h3:9093",
         "fastquorum image diff n1 --from 100 --to 145",
     )
-    parser.add_argument("path", metavar="DIR", nargs="?")
+    parser.add_argument("paths", metavar="DIR", nargs="*", help="one or more")
     parser.add_argument(
         "--at",
         metavar="OFFSET",
@@ -61,29 +63,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    fold = _read(arguments, load_kernels(arguments.kernels))
-    tell_where(fold, arguments.at)
-    if arguments.topic is not None:
-        _show_topic(fold.image, arguments.topic, arguments.format)
-    elif arguments.format == "json":
-        place = fold.place
-        shown = {"endOffset": place.end_offset, "epoch": place.epoch, "timestampMs": place.timestamp_ms}
-        print_json(shown | image_view(fold.image))
-    else:
-        _show(fold)
+    if bool(arguments.paths) == (arguments.bootstrap is not None):
+        raise UsageError("name either a directory DIR or running nodes by --bootstrap")
+    kernels = load_kernels(arguments.kernels)
+    if arguments.paths:
+        return for_each(arguments.command, arguments.paths, lambda path: _look(path, kernels, arguments))
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
+        fold = watched_fold(client, kernels, arguments.timeout, arguments.at)
+    _tell(fold, arguments, {})
     return 0
 
 
-def _read(arguments: argparse.Namespace, kernels: Kernels) -> Fold:
-    if (arguments.path is None) == (arguments.bootstrap is None):
-        raise UsageError("name either a directory DIR or running nodes by --bootstrap")
-    if arguments.path is not None:
-        with working(f"reading {arguments.path}"):
-            fold, tail = fold_as_recovered(open_offline(arguments.path, kernels), kernels, arguments.at)
-        tell_torn(tail)
-        return fold
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        return watched_fold(client, kernels, arguments.timeout, arguments.at)
+def _look(path: str, kernels: Kernels, arguments: argparse.Namespace) -> int:
+    with working(f"reading {path}"):
+        fold, tail = fold_as_recovered(open_offline(path, kernels), kernels, arguments.at)
+    tell_torn(tail)
+    if len(arguments.paths) == 1:
+        _tell(fold, arguments, {})
+        return 0
+    if arguments.format == "table":
+        print(path)
+    _tell(fold, arguments, {"path": path})
+    if arguments.format == "table":
+        print()
+    return 0
+
+
+def _tell(fold: Fold, arguments: argparse.Namespace, named: dict[str, str]) -> None:
+    """`named`: what a JSON object begins with, where there are several."""
+    tell_where(fold, arguments.at)
+    if arguments.topic is not None:
+        _show_topic(fold.image, arguments.topic, arguments.format, named)
+    elif arguments.format == "json":
+        place = fold.place
+        shown = {"endOffset": place.end_offset, "epoch": place.epoch, "timestampMs": place.timestamp_ms}
+        print_json(named | shown | image_view(fold.image))
+    else:
+        _show(fold)
 
 
 def _show(fold: Fold) -> None:
@@ -121,12 +137,12 @@ def _show(fold: Fold) -> None:
         print("\nAlso: " + ", ".join(f"{count} {what}" for what, count in others.items() if count))
 
 
-def _show_topic(image: Image, name: str, format_name: str) -> None:
+def _show_topic(image: Image, name: str, format_name: str, named: dict[str, str]) -> None:
     topic = image.topics.named(name)
     if topic is None:
         raise UsageError(f"there is no topic {name!r} in the image", "without --topic every topic is listed")
     if format_name == "json":
-        print_json({"name": name} | topic_view(topic))
+        print_json(named | {"name": name} | topic_view(topic))
         return
     print(f"Topic {name}, id {topic.id}")
     print_table(PARTITION_HEADER, partition_rows(topic))

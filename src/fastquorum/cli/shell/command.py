@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fastquorum.cli.image.committed_image import WATCH, watched_fold
 from fastquorum.cli.image.offset import tell_torn, tell_where
-from fastquorum.cli.shell.commands import Shell
+from fastquorum.cli.shell.commands import COMMANDS, Shell
 from fastquorum.cli.shell.nodes import Directory, tree_of
 from fastquorum.cli.shell.prompt import Prompt, Script
 from fastquorum.cli.terminal.arguments import (
@@ -72,6 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("which directory or file, or, by --bootstrap, which quorum?", "see fastquorum shell --help")
     if arguments.format == "json" and not command:
         raise UsageError("--format json is for one command", "fastquorum shell DIR ls /image --format json")
+    if command and command[0] not in COMMANDS and os.path.exists(command[0]):
+        said = f"it looks around in one {'quorum' if path is None else 'log'}, and {command[0]} is another"
+        raise UsageError(said, "fastquorum image shows several, and fastquorum report image-diff what differs")
     kernels = load_kernels(arguments.kernels)
     if path is None:
         with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
