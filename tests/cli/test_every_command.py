@@ -2,12 +2,17 @@
 
 import argparse
 import contextlib
+import fcntl
+import io
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import termios
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO, cast
+from typing import NamedTuple, TextIO, cast
 
 import pytest
 
@@ -16,6 +21,8 @@ from fastquorum.cli.main import COMMANDS, Command, main, parser_of
 from fastquorum.cli.terminal.parser import CommandParser, names_a_path
 from fastquorum.cli.terminal.places import places_of
 from tests.cli.conftest import Ran
+from tests.privileges import unprivileged
+from tests.wire.golden import CLUSTER
 
 NOWHERE = "/proc/nowhere/file"
 BY_WORDS = [pytest.param(command, id=" ".join(command.words)) for command in COMMANDS]
@@ -63,6 +70,32 @@ def least(parser: argparse.ArgumentParser, path: str) -> list[str]:
         if each.nargs in (None, "+") or (each.nargs in ("?", "*") and names_a_path(each)):
             words.append(value_for(each, path))
     return words
+
+
+class Bad(NamedTuple):
+    """Paths that cannot be used, however a command means to."""
+
+    places: Mapping[str, str]
+
+    @classmethod
+    def below(cls, root: Path) -> "Bad":
+        """`unprivileged` needed: root may do all of it."""
+        for name, mode in (("locked", 0), ("read-only", 0o555)):
+            (root / name).mkdir()
+            (root / name / "file").write_text("x")
+            (root / name / "file").chmod(0o444 if mode else 0)
+            (root / name).chmod(mode)
+        (root / "unreadable").write_text("{}")
+        (root / "unreadable").chmod(0)
+        return cls(
+            {
+                "missing": NOWHERE,
+                "behind a locked directory": str(root / "locked" / "file"),
+                "unreadable": str(root / "unreadable"),
+                "read-only": str(root / "read-only" / "file"),
+                "in a read-only directory": str(root / "read-only" / "new"),
+            }
+        )
 
 
 @pytest.mark.parametrize("command", BY_WORDS)
@@ -140,22 +173,33 @@ def test_what_is_missing_and_what_is_too_much_is_told_by_the_command_that_was_me
 
 @pytest.mark.parametrize("command", BY_WORDS)
 def test_a_path_that_cannot_be_used_is_told_before_any_work_is_done(
-    fastquorum: Callable[..., Ran], command: Command
+    fastquorum: Callable[..., Ran], command: Command, tmp_path: Path
 ) -> None:
     parser = parser_for(command)
     soon = ("--timeout", "0.1") if "--timeout" in parser._option_string_actions else ()
-    for action in parser._actions:
-        if not names_a_path(action) or action.nargs in ("*", argparse.REMAINDER):
-            continue
-        words = least(parser, NOWHERE)
-        if any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
-            words = [action.option_strings[-1], NOWHERE]
-        elif action.option_strings and action.option_strings[-1] not in words:
-            words += [action.option_strings[-1], NOWHERE]
-        ran = fastquorum(*command.words, *words, *soon)
-        assert ran.code in (1, 2, 3), (words, ran)
-        assert len((ran.err + ran.out).splitlines()) <= 3 or command.words == ("doctor",), ran
-        assert "Traceback" not in ran.err
+    for name, bad in Bad.below(tmp_path).places.items():
+        for action in parser._actions:
+            if not names_a_path(action) or action.nargs == argparse.REMAINDER or not fits(name, action, command):
+                continue
+            words = least(parser, bad)
+            if any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
+                words = [action.option_strings[-1], bad]
+            elif action.option_strings and action.option_strings[-1] not in words:
+                words += [action.option_strings[-1], bad]
+            with unprivileged():
+                ran = fastquorum(*command.words, *words, *soon)
+            assert ran.code in (1, 2, 3), (name, words, ran)
+            assert len((ran.err + ran.out).splitlines()) <= 3 or command.words == ("doctor",), (name, words, ran)
+            assert "Traceback" not in ran.err
+
+
+def fits(name: str, action: argparse.Action, command: Command) -> bool:
+    """Whether such a path is bad here: what may not be written may be read, a prefix names other files, and what Spark
+    reads it reads as whoever started its JVM."""
+    if name == "read-only" and (not action.option_strings or command.words == ("report", "latency")):
+        return False
+    is_file = name in ("read-only", "unreadable")
+    return not is_file or (action.metavar != "PREFIX" and command.words != ("spark", "latency"))
 
 
 @pytest.mark.parametrize("command", BY_WORDS)
@@ -238,6 +282,125 @@ def test_help_fits_a_narrow_terminal_without_colours_and_says_where_it_cannot_be
     with stdout_closed():
         assert main([*command.words, "--help"]) == 1
     assert capfd.readouterr().err.startswith("fastquorum: stdout is closed")
+
+
+C1 = str(CLUSTER / "c1")
+REAL: Mapping[str, tuple[str, ...]] = {
+    "random-uuid": (),
+    "version": (),
+    "help": (),
+    "completion": ("bash",),
+    "metrics list": (),
+    "metrics grafana": (),
+    "log verify": (C1,),
+    "log dump": ("DATA",),
+    "log export": ("DATA", "--out", "NEW"),
+    "log trim": ("DATA",),
+    "image": (C1,),
+    "image diff": (C1, "--from", "1816", "--to", "1836"),
+    "shell": (C1, "ls", "/image"),
+    "format": ("--data", "NEW", "--node-id", "1", "--voters", "1@127.0.0.1:9093"),
+    "wire spec": ("Fetch",),
+    "wire decode": (),
+    "wire encode": (),
+    "sim run": ("--seed", "7", "--nodes", "1"),
+    "sim replay": ("--seed", "7", "--nodes", "1"),
+    "generate": ("--out", "NEW", "--brokers", "3", "--partitions", "10", "--hours", "1"),
+    "audit replicas": (C1, str(CLUSTER / "c2"), str(CLUSTER / "c3")),
+    "audit invariants": (C1,),
+    "report timeline": (C1,),
+    "report placement": (C1,),
+    "report anomalies": (C1,),
+    "report image-diff": (C1, "--from", "1816", "--to", "1836"),
+    "doctor": ("--data", "DATA"),
+}
+"""What each command prints something by, that needs neither a running quorum, nor runs of load, nor Spark, nor long."""
+OTHERS = (
+    *(
+        "append",
+        "broker",
+        "demo",
+        "handover",
+        "load",
+        "profile",
+        "quorum",
+        "read",
+        "report latency",
+        "run",
+        "spark",
+        "top",
+    ),
+    *("topic", "wire replay", "wire sniff"),
+)
+
+
+def test_every_command_has_an_output_to_try_or_needs_a_quorum_or_spark() -> None:
+    left = {" ".join(each.words) for each in COMMANDS} - set(REAL)
+    assert {each for each in left if not each.startswith(OTHERS)} == set()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_output_goes_to_a_narrow_terminal_without_colours_and_says_where_it_cannot_be_written(
+    name: str, data: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    def ran(number: int) -> int:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FRAMES.get(name, "").encode())))
+        places = {"DATA": str(data), "NEW": str(tmp_path / f"new{number}")}
+        try:
+            return main([*name.split(), *(places.get(word, word) for word in REAL[name])])
+        except SystemExit as ended:  # argparse's way
+            return int(ended.code or 0)
+
+    capfd.readouterr()
+    with terminal(40) as shown:
+        code = ran(0)
+    assert code == 0 or name == "doctor", capfd.readouterr().err
+    assert (b"\x1b" in shown, bool(shown.strip())) == (False, True)
+    capfd.readouterr()
+    with stdout_of("/dev/full"):
+        assert ran(1) == 1
+    said = capfd.readouterr().err
+    assert "No space left on device; make room on its file system\n" in said
+    assert "Traceback" not in said
+    with stdout_closed():
+        assert ran(2) == 1
+    said = capfd.readouterr().err
+    assert "fastquorum: stdout is closed" in said
+    assert "Traceback" not in said
+
+
+FRAMES = {
+    "wire decode": '{"api_key": 18, "api_version": 0, "request": "00120000000000010000"}\n',
+    "wire encode": '{"api_key": 18, "api_version": 0, "request_header": {"requestApiKey": 18, "requestApiVersion": 0, '
+    '"correlationId": 1, "clientId": ""}, "request_json": {}}\n',
+}
+
+
+@contextlib.contextmanager
+def terminal(columns: int) -> Iterator[bytearray]:
+    """Stdout is one of this width meanwhile; what it has shown."""
+    outer, inner = os.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    shown = bytearray()
+
+    def look() -> None:
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
+            while part := os.read(outer, 1 << 16):
+                shown.extend(part)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        with stdout_of(os.ttyname(inner)):
+            os.close(inner)
+            yield shown
+    finally:
+        looking.join()
+        os.close(outer)
 
 
 def test_the_shells_complete_every_command_and_option(fastquorum: Callable[..., Ran]) -> None:
