@@ -25,6 +25,7 @@ from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines import latency as latencies
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
@@ -33,6 +34,7 @@ from fastquorum.wire.records.cluster import ConfigRecord
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.invariant_logs import Log, change, change_of
 from tests.spark.pipelines.test_directory_ids import END, LOG, NEW_ID, formatted, know_committed
+from tests.spark.pipelines.test_latency import spread
 from tests.spark.replicas import batches_at, told_at
 from tests.wire.golden import CLUSTER
 
@@ -149,6 +151,26 @@ def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Pat
     assert changed[0] == changed[1]
     assert changed[0]["clusters"][0]["total"] > 0
     assert "(2, 3) have no directory here" in changed[0]["clusters"][0]["unproven"][0]
+
+
+def test_one_process_merges_and_compares_latencies_as_spark_does(spark: "SparkSession", tmp_path: Path) -> None:
+    """Intervals too: they are drawn from a seed of the runs, wherever that is done."""
+    for side, level in (("before", 100), ("after", 200)):
+        (tmp_path / side).mkdir()
+        for nth, each in enumerate(spread(level, 4)):
+            (tmp_path / side / f"{nth}.json").write_text(json.dumps(each))
+    (tmp_path / "after" / "again.json").write_text((tmp_path / "after" / "0.json").read_text())
+    (tmp_path / "after" / "other.json").write_text("[]")
+    by = ("driver", "workload")
+    for before in (None, str(tmp_path / "before")):
+        here, there = (
+            latencies.as_report(found.merged, by, compared=found.compared, errors=found.errors, doubles=found.doubles)
+            for engine in (LocalEngine(2), SparkEngine(spark))
+            for found in [engine.latency(str(tmp_path / "after"), before, by, 1.05)]
+        )
+        assert here == there
+        assert (len(here["latencies"]) > 0, len(here["doubles"]), len(here["errors"])) == (True, 1, 1)
+        assert (here["comparison"] is None) == (before is None)
 
 
 def test_spark_judges_directories_that_have_lost_something_as_one_process_does(
