@@ -6,11 +6,12 @@ from typing import Final
 from bench import floors
 from bench.figures.figure import Figure, Setting
 from bench.figures.running import add_options, asked_for, positive, run_figures
-from bench.spark import finding, growing, reading, shuffles
+from bench.spark import finding, growing, reading, shuffles, streaming
 from bench.spark.clusters import MANY
 
 FIGURES: Final = (
     Figure("read", "table records of a large log by Spark, over the same read without it", reading.measure),
+    Figure("open", "the same as a stream in one process, over decoding alone", streaming.measure),
     Figure("cores", "the same with two cores over one", growing.cores),
     Figure("logs", "many small logs: time for each", growing.many),
     Figure("memory", "of Spark's processes, while one core reads one large log", growing.memory),

@@ -1,16 +1,23 @@
 """Tables as streams and files: the same rows as at once, in the order of the log, with bounded memory."""
 
+import importlib
 import json
+import subprocess
+import sys
 import threading
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset
 import pytest
 
+from bench.spark.logs import user_log
 from fastquorum import tables
 from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
 from fastquorum.spark.scan import read_table
+from tests.privileges import missing
 from tests.spark.damage import make_log
 from tests.wire.golden import CLUSTER
 
@@ -58,6 +65,82 @@ def test_a_path_with_a_comma_is_refused_where_a_list_names_each_by_itself_and_wh
     assert str(caught.value) == said
     if is_there:
         assert tables.open(str(tmp_path / "a?b")).read_all() == read_table(str(tmp_path / "a?b"))
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("records", {"columns": "offset,timestamp,type"}),
+        ("batches", {}),
+        ("control", {}),
+        ("epochs", {}),
+        ("voters", {}),
+    ],
+)
+def test_polars_and_duckdb_read_what_pyarrow_reads(table: str, options: dict[str, str]) -> None:
+    polars, duckdb = needed("polars"), needed("duckdb")
+    expected = tables.open(C1, table, **options).read_all()
+    assert expected.num_rows > 0
+    with tables.open(C1, table, threads=2, **options) as reader:
+        frame = polars.from_arrow(reader)
+    assert frame.to_dicts() == expected.to_pylist()
+    with tables.open(C1, table, threads=2, **options) as reader, duckdb.connect() as session:
+        session.execute("SET TimeZone = 'UTC'")
+        session.register("log", reader)
+        found = session.sql("SELECT * FROM log").to_arrow_table()
+    assert found.column_names == expected.column_names
+    assert found.cast(expected.schema) == expected
+
+
+def needed(name: str) -> Any:
+    """A package of the extra `test`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        missing(f"{name} is not installed")
+
+
+def test_duckdb_asks_a_stream_in_sql_without_the_whole_of_it() -> None:
+    duckdb = needed("duckdb")
+    with tables.open(C1, columns="offset,type") as reader, duckdb.connect() as session:
+        session.register("log", reader)
+        found = session.sql("SELECT type, count(*) FROM log GROUP BY type ORDER BY 2 DESC, 1").fetchall()
+    counts = Counter(tables.open(C1, columns="type").read_all()["type"].to_pylist())
+    assert found == sorted(counts.items(), key=lambda each: (-each[1], each[0] is None, each[0] or ""))
+
+
+MEMORY = """
+import resource, sys
+from fastquorum import tables
+small, large, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+def peak(path):
+    rows = size = 0
+    with tables.open(path, threads=threads, splitBytes=1 << 20) as reader:
+        for batch in reader:
+            rows += batch.num_rows
+            size += batch.nbytes
+    print(rows, size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+
+peak(small)
+peak(large)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_than_some_tasks_rows_are_in_memory(tmp_path: Path, threads: int) -> None:
+    """Of a log some times as large as what may be there: by so much the peak may grow from a log of a few tasks."""
+    sizes = (8 << 20, 160 << 20)
+    counts = [
+        user_log(tmp_path / name, size, segment_bytes=32 << 20)
+        for name, size in zip(("small", "large"), sizes, strict=True)
+    ]
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "small"), str(tmp_path / "large"), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (few, _, before), (many, arrow_bytes, after) = (map(int, line.split()) for line in done.stdout.splitlines())
+    assert ([few, many], arrow_bytes > sizes[1]) == (counts, True)
+    assert after - before < 40 << 20, f"{(after - before) >> 20} MiB more for {arrow_bytes >> 20} MiB of rows"
 
 
 def test_a_stream_that_is_left_leaves_no_thread(tmp_path: Path) -> None:
