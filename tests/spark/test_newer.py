@@ -1,11 +1,15 @@
 """What an older PySpark than this one cannot do is refused in one line, before Spark is asked."""
 
+import re
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.newer import NEEDS, newer, refuse_early
+from tests.conftest import ROOT
+from tests.spark.versions import DELTA, VERSIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,3 +56,13 @@ def test_each_part_is_there_from_its_version_on(monkeypatch: pytest.MonkeyPatch,
             refused.append(str(error))
     assert len(refused) == missing
     assert all(version in each and "\n" not in each for each in refused)
+
+
+def test_no_extra_asks_for_a_newer_pyspark_than_delta_has() -> None:
+    """Delta, Iceberg's runtime and hosted Sparks are behind the newest PySpark."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    asked = [each for extra in extras.values() for each in extra if re.match(r"pyspark\b", each)]
+    assert len(asked) == 2
+    assert all(each.endswith(">=4.0,<5") for each in asked), asked
+    assert DELTA.startswith("io.delta:delta-spark_2.13:4.")
+    assert VERSIONS[0] == "4.0.*"
