@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from fastquorum.kernels.lane import Connection, LaneState, LeaderTerms, Output
+from fastquorum.kernels.lane import Connection, FetchAdmission, LaneState, LeaderTerms, Output
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane.follower import FollowerLane
@@ -149,6 +149,14 @@ class CountsObservers(Lane):
         return super().begin_barrier(now_us)
 
 
+class TakesCopiesForNew(Lane):
+    def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
+        out = super().admit(fetch, now_us)
+        assert self._leader is not None
+        self._leader._served[fetch.connection].newest_id = fetch.correlation_id
+        return out
+
+
 # --- what the rules are for -------------------------------------------------------------------------------------------
 
 
@@ -221,6 +229,7 @@ MUTANTS = (
     Mutant(7, scenarios.a_parked_fetch_is_answered_empty_to_provoke_one_that_counts, LeavesParkedFetchesAlone),
     Mutant(7, scenarios.a_barrier_needs_a_majority_of_voters, CountsObservers),
     Mutant(7, scenarios.a_barrier_waits_for_the_high_watermark_to_pass_the_epochs_start, ConfirmsBeforeTheEpochsStart),
+    Mutant(7, scenarios.copies_of_earlier_fetches_confirm_nothing_though_raft_admits_one, TakesCopiesForNew),
     Mutant(0, scenarios.a_leader_counts_only_what_it_has_synced_itself, CountsItsUnflushedEnd),
     Mutant(0, scenarios.a_fetch_claims_only_what_is_synced, FetchesPastWhatIsSynced),
 )

@@ -244,6 +244,22 @@ def a_barrier_waits_for_the_high_watermark_to_pass_the_epochs_start(world: World
     assert done(leader.sync()) == [(1, 4)]
 
 
+def copies_of_earlier_fetches_confirm_nothing_though_raft_admits_one(world: World) -> None:
+    leader = Leading(world.make, log=world.log())
+    leader.admit(2)
+    for _ in range(2):
+        leader.lane.begin_barrier(0)
+        leader.fetch(2)
+    newest = leader.correlation_id
+    leader.correlation_id = newest - 2
+    leader.admit(2)  # the lane handed it up, as the newest was parked
+    (barrier, _) = leader.lane.begin_barrier(0)
+    assert (barrier, leader.correlation_id) == (3, newest - 1)
+    assert done(leader.fetch(2)) == []  # the newest, again
+    assert done(leader.fetch(2)) == []  # sent before the answer to the newest, which nothing has answered
+    assert done(leader.fetch(2)) == [(3, 1)]
+
+
 # --- what the rules are for -------------------------------------------------------------------------------------------
 
 
@@ -281,6 +297,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_parked_fetch_is_answered_empty_to_provoke_one_that_counts,
     a_barrier_needs_a_majority_of_voters,
     a_barrier_waits_for_the_high_watermark_to_pass_the_epochs_start,
+    copies_of_earlier_fetches_confirm_nothing_though_raft_admits_one,
     a_leader_counts_only_what_it_has_synced_itself,
     a_fetch_claims_only_what_is_synced,
 )

@@ -27,6 +27,13 @@ inline constexpr int endpoints_version_min = 17;  // Kafka's leader names its en
 inline constexpr std::int64_t answer_bytes_max = 8 * 1024 * 1024;  // whatever the peer would take: everybody else waits
 inline constexpr std::size_t peers_max = 256;  // remembered before those that are gone are forgotten
 inline constexpr std::uint32_t correlation_ahead_max = static_cast<std::uint32_t>(correlation_first) + 1;
+
+// Did it come after the other? They rise on each connection, and begin anew after the last.
+inline bool is_ahead(std::int32_t correlation_id, std::int32_t other) noexcept {
+    const std::uint32_t ahead = (static_cast<std::uint32_t>(correlation_id) - static_cast<std::uint32_t>(other)) & correlation_last;
+    return ahead != 0 && ahead <= correlation_ahead_max;
+}
+
 inline constexpr Micros high_watermark_delay_us = 3000;  // how long a voter may be left behind it with nothing else to tell
 
 class LeaderLane {
@@ -110,11 +117,10 @@ class LeaderLane {
             return correlation_of(frame) >= correlation_first ? Seen::steady : Seen::unusual;
         RequestFields fields;
         if (!parse_request(peer->api_version, FrameReader(frame.data, frame.size), &fields)) return Seen::unusual;
-        const std::uint32_t ahead =
-            (static_cast<std::uint32_t>(fields.correlation_id) - static_cast<std::uint32_t>(peer->correlation_id)) & correlation_last;
         // A copy of an earlier Fetch answers nothing that was sent since (rule 7).
-        if (ahead == 0 || ahead > correlation_ahead_max) return Seen::steady;
+        if (!is_ahead(fields.correlation_id, peer->newest_id)) return Seen::steady;
         if (!continues(fields, *peer)) return Seen::unusual;
+        peer->newest_id = fields.correlation_id;
         peer->fetched(fields.fetch_offset, log_.end_offset(), now_us);
         park(*peer, fields.correlation_id, fields.high_watermark, Micros{fields.max_wait_ms} * us_per_ms, fields.max_bytes, now_us);
         observers_.fetched(*peer);
@@ -133,9 +139,16 @@ class LeaderLane {
             peer.connection = fetch.connection;
             peer.answered = 0;  // nothing was sent on this connection yet
             peer.answered_us = -1;
-        } else if (peer.is_parked) {
-            peer.answered = 0;  // sent before the parked one was answered: it confirms no barrier (rule 7)
+            peer.newest_id = fetch.correlation_id;
+        } else if (!is_ahead(fetch.correlation_id, peer.newest_id)) {
+            peer.answered = 0;  // a copy: neither it nor the copies that follow it answer anything that was sent since (rule 7)
             peer.answered_us = -1;
+        } else {
+            peer.newest_id = fetch.correlation_id;
+            if (peer.is_parked) {
+                peer.answered = 0;  // sent before the parked one was answered: it confirms no barrier (rule 7)
+                peer.answered_us = -1;
+            }
         }
         unpark(peer);
         peer.voter_index = fetch.is_voter ? voter_index(fetch.peer) : -1;
@@ -378,8 +391,10 @@ class LeaderLane {
             read_end(records, peer);
         }
         unpark(peer);
-        peer.answered = context_.barriers.begun();
-        peer.answered_us = now_us;
+        if (peer.correlation_id == peer.newest_id) {  // the response to a copy provokes no Fetch (rule 7)
+            peer.answered = context_.barriers.begun();
+            peer.answered_us = now_us;
+        }
         fixed_.host = terms_.has_endpoint && peer.api_version >= endpoints_version_min ? context_.text(terms_.host) : Span{};
         const ResponseVarying varying{peer.correlation_id, high_watermark, log_.start_offset(), records.size};
         FrameWriter head, tail;

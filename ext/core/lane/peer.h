@@ -43,7 +43,8 @@ struct Peer {
     std::int64_t answered = 0;  // the latest barrier when the last response was sent on this connection (rule 7)
     Micros answered_us = -1;    // when that was sent, or earlier; -1: none that its next Fetch answers
     bool is_parked = false;
-    std::int32_t correlation_id = -1;
+    std::int32_t correlation_id = -1;  // of its latest Fetch
+    std::int32_t newest_id = -1;  // the highest that came on its connection: what is not ahead of it is a copy of an earlier Fetch
     Offset request_high_watermark = -1;
     Offset awaited_offset = -1;  // the high watermark that it is, or was, awaited to name; -1: it has, or was never awaited
     bool is_awaited = false;     // still

@@ -159,7 +159,7 @@ class LeaderLane:
             epoch, offset, last_fetched_epoch, directory_id, request_high_watermark,
         ) = fields  # fmt: skip
         context = self._context
-        if not 0 < (correlation_id - peer.correlation_id) & CORRELATION_LAST <= CORRELATION_AHEAD_MAX:
+        if not _is_ahead(correlation_id, peer.newest_id):
             return True  # a copy of an earlier Fetch: it answers nothing that was sent since (rule 7)
         if (
             epoch != self.epoch
@@ -173,6 +173,7 @@ class LeaderLane:
             or (topic_id is not None and topic_id != context.topic_id)
         ):
             return False
+        peer.newest_id = correlation_id
         peer.fetched(offset, self._log.end_offset, now_us)
         self._park(peer, correlation_id, request_high_watermark, max_wait_ms * US_PER_MS, bytes_max, now_us)
         self._observers.fetched(peer, out)
@@ -198,10 +199,16 @@ class LeaderLane:
             self.detach(peer.connection, out)
             peer.connection = fetch.connection
             peer.answered, peer.answered_us = 0, -1  # nothing was sent on this connection yet
+            peer.newest_id = fetch.correlation_id
             self._served[fetch.connection] = peer
-        elif peer.is_parked:
-            # Sent before the parked one was answered: it confirms no barrier (rule 7).
+        elif not _is_ahead(fetch.correlation_id, peer.newest_id):
+            # A copy: neither it nor the copies that follow it answer anything that was sent since (rule 7).
             peer.answered, peer.answered_us = 0, -1
+        else:
+            peer.newest_id = fetch.correlation_id
+            if peer.is_parked:
+                # Sent before the parked one was answered: it confirms no barrier (rule 7).
+                peer.answered, peer.answered_us = 0, -1
         self._unpark(peer)
         peer.voter_index = self._voter_index(fetch.peer) if fetch.is_voter else -1
         peer.head = FETCH_KEY.to_bytes(2, "big") + fetch.api_version.to_bytes(2, "big")
@@ -322,7 +329,8 @@ class LeaderLane:
             records = log.read(offset, peer.bytes_max)
             peer.sent_end, peer.sent_epoch = end_of(records)
         self._unpark(peer)
-        peer.answered, peer.answered_us = self._context.barriers.begun, now_us
+        if peer.correlation_id == peer.newest_id:  # the response to a copy provokes no Fetch (rule 7)
+            peer.answered, peer.answered_us = self._context.barriers.begun, now_us
         out.append(
             Send(peer.connection, peer.encode(peer.correlation_id, self.high_watermark, log.start_offset, records))
         )
@@ -394,3 +402,8 @@ class LeaderLane:
 
 def _unparked(peer: Peer) -> Unparked:
     return Unparked(peer.connection, peer.correlation_id, int.from_bytes(peer.head[2:], "big"))
+
+
+def _is_ahead(correlation_id: int, other: int) -> bool:
+    """Did it come after the other? They rise on each connection, and begin anew after the last."""
+    return 0 < (correlation_id - other) & CORRELATION_LAST <= CORRELATION_AHEAD_MAX

@@ -30,6 +30,7 @@ class Peer:
         "last_contact_us",
         "last_progress_us",
         "leader_end_seen",
+        "newest_id",
         "parse",
         "request_high_watermark",
         "sent_end",
@@ -61,6 +62,9 @@ class Peer:
         """When that was sent, or earlier; -1: none that its next Fetch answers."""
         self.is_parked = False
         self.correlation_id = -1
+        """Of its latest Fetch."""
+        self.newest_id = -1
+        """The highest that came on its connection: what is not ahead of it is a copy of an earlier Fetch."""
         self.request_high_watermark: Offset = -1
         self.awaited_offset: Offset = -1
         """The high watermark that it is, or was, awaited to name; -1: it has named it, or was never awaited."""
