@@ -330,7 +330,7 @@ OTHERS = (
         "spark",
         "top",
     ),
-    *("topic", "wire replay", "wire sniff"),
+    *("sim sweep", "topic", "wire replay", "wire sniff"),  # a sweep starts processes of its own, for seconds
 )
 
 
