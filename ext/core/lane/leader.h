@@ -140,15 +140,14 @@ class LeaderLane {
             peer.answered = 0;  // nothing was sent on this connection yet
             peer.answered_us = -1;
             peer.newest_id = fetch.correlation_id;
-        } else if (!is_ahead(fetch.correlation_id, peer.newest_id)) {
-            peer.answered = 0;  // a copy: neither it nor the copies that follow it answer anything that was sent since (rule 7)
-            peer.answered_us = -1;
         } else {
-            peer.newest_id = fetch.correlation_id;
-            if (peer.is_parked) {
-                peer.answered = 0;  // sent before the parked one was answered: it confirms no barrier (rule 7)
+            const bool is_newest = is_ahead(fetch.correlation_id, peer.newest_id);
+            if (peer.is_parked || !is_newest) {
+                // Sent before the parked one was answered, or a copy of an earlier one: confirms no barrier (rule 7).
+                peer.answered = 0;
                 peer.answered_us = -1;
             }
+            if (is_newest) peer.newest_id = fetch.correlation_id;
         }
         unpark(peer);
         peer.voter_index = fetch.is_voter ? voter_index(fetch.peer) : -1;

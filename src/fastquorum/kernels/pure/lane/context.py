@@ -15,6 +15,8 @@ from fastquorum.types import Epoch, Offset
 CORRELATION_FIRST: Final = 0x4000_0000
 """The lane numbers its requests from here on, raft/ below."""
 CORRELATION_LAST: Final = 0x7FFF_FFFF
+CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
+"""How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 
 _CORRELATION: Final = struct.Struct(">i")
 _BATCH_HEAD: Final = struct.Struct(">qii7xi")
@@ -25,6 +27,11 @@ def correlation_of(frame: bytes) -> int:
     """The first four bytes: a response's correlation id (a request's API key and version: below CORRELATION_FIRST)."""
     value: int = _CORRELATION.unpack_from(frame)[0] if len(frame) >= 4 else -1
     return value
+
+
+def is_ahead(correlation_id: int, other: int) -> bool:
+    """Did a Fetch come after the other? Ids rise on each connection, and begin anew after the last."""
+    return 0 < (correlation_id - other) & CORRELATION_LAST <= CORRELATION_AHEAD_MAX
 
 
 def end_of(batches: bytes) -> tuple[Offset, Epoch]:

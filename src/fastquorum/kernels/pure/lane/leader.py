@@ -22,13 +22,7 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.kernels.pure.lane.context import (
-    CORRELATION_FIRST,
-    CORRELATION_LAST,
-    LaneContext,
-    correlation_of,
-    end_of,
-)
+from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST, LaneContext, correlation_of, end_of, is_ahead
 from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_PARSERS
 from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, ResponseEncoder
 from fastquorum.kernels.pure.lane.observers import AwaitedObservers
@@ -43,8 +37,6 @@ ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records read for one answer, whatever the peer would take: everybody else waits while they are read."""
 PEERS_MAX: Final = 256
 """Peers remembered before observers that are gone are forgotten."""
-CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
-"""How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 HIGH_WATERMARK_DELAY_US: Final = 3_000
 """How long a voter may be left behind the high watermark while there is nothing else to tell it."""
 
@@ -159,7 +151,7 @@ class LeaderLane:
             epoch, offset, last_fetched_epoch, directory_id, request_high_watermark,
         ) = fields  # fmt: skip
         context = self._context
-        if not _is_ahead(correlation_id, peer.newest_id):
+        if not is_ahead(correlation_id, peer.newest_id):
             return True  # a copy of an earlier Fetch: it answers nothing that was sent since (rule 7)
         if (
             epoch != self.epoch
@@ -201,14 +193,13 @@ class LeaderLane:
             peer.answered, peer.answered_us = 0, -1  # nothing was sent on this connection yet
             peer.newest_id = fetch.correlation_id
             self._served[fetch.connection] = peer
-        elif not _is_ahead(fetch.correlation_id, peer.newest_id):
-            # A copy: neither it nor the copies that follow it answer anything that was sent since (rule 7).
-            peer.answered, peer.answered_us = 0, -1
         else:
-            peer.newest_id = fetch.correlation_id
-            if peer.is_parked:
-                # Sent before the parked one was answered: it confirms no barrier (rule 7).
+            is_newest = is_ahead(fetch.correlation_id, peer.newest_id)
+            if peer.is_parked or not is_newest:
+                # Sent before the parked one was answered, or a copy of an earlier one: confirms no barrier (rule 7).
                 peer.answered, peer.answered_us = 0, -1
+            if is_newest:
+                peer.newest_id = fetch.correlation_id
         self._unpark(peer)
         peer.voter_index = self._voter_index(fetch.peer) if fetch.is_voter else -1
         peer.head = FETCH_KEY.to_bytes(2, "big") + fetch.api_version.to_bytes(2, "big")
@@ -402,8 +393,3 @@ class LeaderLane:
 
 def _unparked(peer: Peer) -> Unparked:
     return Unparked(peer.connection, peer.correlation_id, int.from_bytes(peer.head[2:], "big"))
-
-
-def _is_ahead(correlation_id: int, other: int) -> bool:
-    """Did it come after the other? They rise on each connection, and begin anew after the last."""
-    return 0 < (correlation_id - other) & CORRELATION_LAST <= CORRELATION_AHEAD_MAX
