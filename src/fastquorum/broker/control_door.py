@@ -104,8 +104,7 @@ class ControlDoor:
         return replies
 
     def _reply(self, connection: Connection, header: RequestHeader, message: Message) -> Reply:
-        key, version = header.request_api_key, header.request_api_version
-        return Reply(connection, self._frames.encode_response(header.correlation_id, key, version, message))
+        return Reply(connection, self._frames.encode_answer(header, message))
 
 
 def _versions() -> ApiVersionsResponse:

@@ -82,6 +82,10 @@ class Frames:
             body
         )
 
+    def encode_answer(self, header: RequestHeader, body: Message) -> bytes:
+        """The response frame to the request with this header."""
+        return self.encode_response(header.correlation_id, header.request_api_key, header.request_api_version, body)
+
     def decode_response_header(self, frame: Buffer, api_key: int, version: int) -> tuple[ResponseHeader, int]:
         """The header of a response frame and the position of its body. Raises as `decode_response`."""
         return self._find(api_key, version).response_header.decode_prefix(frame)

@@ -51,12 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_arrow()
     path = shared.path_of(arguments)
     by = _groups(arguments.by)
-    from fastquorum.spark.pipelines.latency import find_files, unread_at
+    from fastquorum.spark.pipelines.latency import files_at
 
     unread = []
     for each in (path, *([] if arguments.before is None else [split_by_commas(arguments.before)])):
-        find_files(each)
-        unread += [str(error) for _, error in unread_at(each)]
+        unread += [str(error) for _, error in files_at(each).unread]
 
     with shared.engine_of(arguments) as engine:
         found = engine.latency(path, arguments.before, by, arguments.threshold)

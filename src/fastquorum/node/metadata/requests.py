@@ -82,14 +82,12 @@ class _Forwarded(Asked):
         self._header = header
 
     def answer(self, message: Message) -> None:
-        header = self._header
-        key, version = header.request_api_key, header.request_api_version
         frames = self._request.frames
         try:
-            inner = frames.encode_response(header.correlation_id, key, version, message)
+            inner = frames.encode_answer(self._header, message)
         except WireError:
             message = refused(self.message, self.version, ErrorCode.UNKNOWN_SERVER_ERROR)
-            inner = frames.encode_response(header.correlation_id, key, version, message)
+            inner = frames.encode_answer(self._header, message)
         self._request.reply(EnvelopeResponse(response_data=inner))
 
     def refuse(self, code: ErrorCode, text: str = "") -> None:

@@ -77,10 +77,7 @@ class Request:
 
     def encoded(self, message: Message) -> bytes:
         """The response frame, without its length."""
-        header = self.header
-        return self.frames.encode_response(
-            header.correlation_id, header.request_api_key, header.request_api_version, message
-        )
+        return self.frames.encode_answer(self.header, message)
 
 
 class _Account:

@@ -6,7 +6,7 @@ Needs pyarrow and numpy, and no JVM.
 """
 
 from fastquorum.spark.pipelines.latency.comparing import COMPARED, THRESHOLD, compared
-from fastquorum.spark.pipelines.latency.files import find_files, unread_at
+from fastquorum.spark.pipelines.latency.files import files_at, find_files
 from fastquorum.spark.pipelines.latency.merging import MERGED, merged
 from fastquorum.spark.pipelines.latency.reading import GROUPS, ROWS, rows_of, without_doubles
 from fastquorum.spark.pipelines.latency.report import as_report, left_out
@@ -19,8 +19,8 @@ __all__ = [
     "THRESHOLD",
     "as_report",
     "compared",
+    "files_at",
     "find_files",
-    "unread_at",
     "left_out",
     "merged",
     "rows_of",

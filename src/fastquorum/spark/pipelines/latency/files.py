@@ -1,7 +1,7 @@
 """Which files a path means: results, histogram logs and traces, wherever a store has them."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.spark.stored.logs import check_names
@@ -14,9 +14,17 @@ _GLOB: Final = frozenset("*?[")
 _NAME_ONE: Final = f"name a result of `fastquorum load`, or a directory of files with {', '.join(SUFFIXES)}"
 
 
-def find_files(path: str) -> list[str]:
-    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES. Beside these,
-    what cannot be read is left to `unread_at`.
+class Files(NamedTuple):
+    """What a path means."""
+
+    found: list[str]
+    """Files that may hold latencies."""
+    unread: list[tuple[str, DirectoryError]]
+    """What is named, or lies there, and cannot be read; each with why."""
+
+
+def files_at(path: str) -> Files:
+    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES.
 
     Raises:
         UsageError: there is none, or no path between two commas.
@@ -28,12 +36,12 @@ def find_files(path: str) -> list[str]:
             raise error
         raise UsageError(f"there are no latencies at {path}", _NAME_ONE)
     check_names(found)
-    return sorted(found)
+    return Files(sorted(found), sorted(unread, key=lambda each: each[0]))
 
 
-def unread_at(path: str) -> list[tuple[str, DirectoryError]]:
-    """What is named, or lies there, and cannot be read; each with why. UsageError as of `find_files`."""
-    return sorted(_look(path)[1], key=lambda each: each[0])
+def find_files(path: str) -> list[str]:
+    """Those of `files_at`, and its errors."""
+    return files_at(path).found
 
 
 def _look(path: str) -> tuple[set[str], list[tuple[str, DirectoryError]]]:
