@@ -21,7 +21,7 @@ def test_pytest_benchmark_times_ours_beside_its_twin_and_its_yardsticks(tmp_path
     words = ["-m", "pytest", "bench", "--benchmark-only", "-k", "CRC-32C", "-q", "-n", "0", "-p", "no:cacheprovider"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, *words, *SHORT, f"--benchmark-json={report}"],
+        [sys.executable, *words, *SHORT, f"--basetemp={tmp_path / 'written'}", f"--benchmark-json={report}"],
         cwd=ROOT,
         env=plain,
         capture_output=True,

@@ -123,6 +123,7 @@ def kafka_python(bootstrap: str, directory: Path, only: Sequence[str]) -> Result
     (source / "test" / "service.py").write_text(SERVICE)
     report = directory / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}"]
+    command.append(f"--basetemp={directory / 'written'}")
     command += [
         "-o",
         "addopts=",

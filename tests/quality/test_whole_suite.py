@@ -59,18 +59,21 @@ def test_without_a_path_it_runs_in_three_processes_and_with_one_in_this(tmp_path
 
 
 def run(directory: Path, *arguments: str) -> str:
-    """Its output. All of its processes end with it, or when they take too long."""
+    """Its output. All of its processes end with it, or when they take too long.
+
+    It has a place of its own for what tests write: at the usual one it would clear away, before it ends, what suites of
+    before have left, which takes minutes on a busy disk."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={directory / 'written'}", *arguments],
         cwd=directory,
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    try:
-        return child.communicate(timeout=BOUND_S)[0]
-    finally:
-        with suppress(ProcessLookupError):  # they have ended
-            os.killpg(child.pid, signal.SIGKILL)
+    ) as child:
+        try:
+            return child.communicate(timeout=BOUND_S)[0]
+        finally:
+            with suppress(ProcessLookupError):  # they have ended
+                os.killpg(child.pid, signal.SIGKILL)
