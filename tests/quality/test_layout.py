@@ -4,18 +4,15 @@ A list of exceptions names what is not so yet: one that no longer applies fails 
 shrink.
 """
 
-import ast
-import functools
 from collections import Counter
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
-PACKAGE: Final = ROOT / "src" / "fastquorum"
+from tests.quality.imports import ROOT, imported, name_of, rooms, siblings
+
 FILES_MAX: Final = 26
 LINES_MAX: Final = {".py": 400, ".pyx": 400, ".h": 500, ".cpp": 500}
 PREFIXED_MAX: Final = 3
@@ -34,22 +31,6 @@ LONG: Final[dict[str, int]] = {
 }
 PREFIXED: Final[dict[str, set[str]]] = {}
 ENTANGLED: Final[dict[str, list[set[str]]]] = {}
-
-
-def rooms() -> Iterator[Path]:
-    """Every folder of the package."""
-    return (each.parent for each in sorted(PACKAGE.rglob("__init__.py")))
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT / "src"))
-
-
-@functools.cache
-def siblings(room: Path) -> list[str]:
-    """The modules and folders of a room, by name."""
-    modules = [each.stem for each in room.glob("*.py*") if each.suffix in (".py", ".pyx") and each.stem != "__init__"]
-    return sorted(modules + [each.parent.name for each in room.glob("*/__init__.py")])
 
 
 def test_a_room_has_no_more_files_than_can_be_taken_in() -> None:
@@ -75,27 +56,6 @@ def test_a_prefix_of_many_siblings_is_a_room() -> None:
         if many:
             found[name_of(room)] = many
     assert found == PREFIXED
-
-
-def imported(room: Path, sibling: str) -> set[str]:
-    """The siblings that one of them imports, for types too."""
-    package = ".".join(room.relative_to(ROOT / "src").parts)
-    files = [*(room / sibling).rglob("*.py")] if (room / sibling).is_dir() else [room / f"{sibling}.py"]
-    names = {name for file in files if file.exists() for name in imports(file)}
-    found = {name.removeprefix(f"{package}.").partition(".")[0] for name in names if name.startswith(f"{package}.")}
-    return found & set(siblings(room)) - {sibling}
-
-
-@functools.cache
-def imports(file: Path) -> frozenset[str]:
-    """What a module imports, in full; of a name from a module, that name behind the module's."""
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"{node.module}.{each.name}" for each in node.names}
-    return frozenset(found)
 
 
 @pytest.mark.parametrize("room", list(rooms()), ids=name_of)
