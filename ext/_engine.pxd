@@ -14,6 +14,14 @@ from fastquorum.kernels.native._waiters cimport Waiter
 from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
 
 
+cdef extern from "codes.h" namespace "fastquorum" nogil:
+    cdef enum class EventKind(int):
+        pass
+
+    cdef enum class Failure(int):
+        pass
+
+
 cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
     cdef cppclass Position:
         int64_t offset
@@ -49,13 +57,6 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         cbool is_flush_wanted
         int64_t next_token
 
-    cdef enum class Failure(int):
-        none
-        write
-        sync
-        read
-        memory
-
 
 cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
     cdef cppclass DoneFrame:
@@ -67,13 +68,6 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         Room() noexcept
         int64_t size_bytes
         int64_t record_count
-
-    cdef enum class EventKind(int):
-        frame
-        connected
-        lost
-        synced
-        drained
 
     cdef cppclass Event:
         EventKind kind

@@ -90,11 +90,9 @@ cdef extern from "lane/ports.h" namespace "fastquorum::lane" nogil:
         int64_t fetch_sent_us
         int32_t fetch_in_flight
 
-    const int64_t verdict_frozen
-    const int64_t verdict_not_leader
-    const int64_t verdict_failed
+
+cdef extern from "codes.h" namespace "fastquorum" nogil:
     const int64_t verdict_too_large
-    const int64_t verdict_cut_off
 
 
 cdef extern from "lane/mutation.h" namespace "fastquorum::lane" nogil:

@@ -21,9 +21,9 @@ from fastquorum.kernels.native.core cimport Fault
 from fastquorum.kernels.native._faults cimport raise_fault
 
 from fastquorum.errors import RecordTooLarge, UsageError
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import (
     Advanced,
-    AppendVerdict,
     BarrierDone,
     HandUp,
     LaneMode,

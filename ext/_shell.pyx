@@ -39,10 +39,8 @@ from fastquorum.kernels.native._segment cimport SegmentFile
 from fastquorum.kernels.native.core cimport FileRef
 
 from fastquorum.errors import UsageError
+from fastquorum.kernels.codes import ACTIONS, FAILURES
 from fastquorum.kernels.loan import LoanState
-from fastquorum.kernels.shell import ACTIONS
-
-_FAILURES = ("", "write", "sync", "read", "memory")
 
 
 def plant_mutation(int number):
@@ -148,7 +146,7 @@ cdef class Shell(Callers):
         cdef Failure failure
         with nogil:
             failure = self.engine.failure(&error, &offset)
-        return _FAILURES[<int>failure], error, offset
+        return FAILURES[<int>failure] if <int>failure else "", error, offset
 
     def hold_syncs(self, bint hold):
         """Have the disk not answer, for tests."""

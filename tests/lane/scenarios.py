@@ -6,7 +6,8 @@ A scenario gets a `World`: how lanes are made, which log they work on, how a she
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastquorum.kernels.lane import AppendVerdict, BarrierDone, Lane, LaneMode, LeaderTerms, Output
+from fastquorum.kernels.codes import AppendVerdict
+from fastquorum.kernels.lane import BarrierDone, Lane, LaneMode, LeaderTerms, Output
 from fastquorum.types import Offset
 from tests.lane.builders import (
     Following,

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from fastquorum.kernels.lane import NO_CONNECTION, AppendVerdict, HandUp, LaneMode, Send
+from fastquorum.kernels.codes import AppendVerdict
+from fastquorum.kernels.lane import NO_CONNECTION, HandUp, LaneMode, Send
 from fastquorum.types import Uuid
 from fastquorum.wire import decode_request
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse

@@ -7,7 +7,8 @@ import pytest
 
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels import load
-from fastquorum.kernels.lane import Advanced, AppendVerdict, FetchAdmission, LaneMode, Send, Unparked, load_lane
+from fastquorum.kernels.codes import AppendVerdict
+from fastquorum.kernels.lane import Advanced, FetchAdmission, LaneMode, Send, Unparked, load_lane
 from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS
 from fastquorum.kernels.pure.lane.leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US, PEERS_MAX
 from fastquorum.types import METADATA_TOPIC_ID, ReplicaKey, Uuid

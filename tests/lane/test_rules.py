@@ -4,7 +4,8 @@ import pytest
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import load
-from fastquorum.kernels.lane import AppendVerdict, BarrierDone, load_lane
+from fastquorum.kernels.codes import AppendVerdict
+from fastquorum.kernels.lane import BarrierDone, load_lane
 from fastquorum.kernels.native._lane import HAS_MUTANTS, plant_mutation
 from tests.lane.builders import Leading, Make, answers
 from tests.lane.mutants import MUTANTS, Mutant

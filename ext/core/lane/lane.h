@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "../codes.h"
 #include "context.h"
 #include "follower.h"
 #include "leader.h"

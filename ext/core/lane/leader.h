@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "../codes.h"
 #include "../epochs.h"
 #include "../fetch_layout.h"
 #include "../scan.h"

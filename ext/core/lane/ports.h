@@ -136,11 +136,4 @@ struct State {
     std::int32_t fetch_in_flight = -1;  // its correlation id
 };
 
-// What became of an append, where it is not an offset. The first three are kernels.lane.AppendVerdict.
-inline constexpr Offset verdict_frozen = -1;
-inline constexpr Offset verdict_not_leader = -2;
-inline constexpr Offset verdict_failed = -3;
-inline constexpr Offset verdict_too_large = -4;
-inline constexpr Offset verdict_cut_off = -5;  // the log did not take it; nothing may be built on what is there
-
 }  // namespace fastquorum::lane

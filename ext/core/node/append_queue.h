@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "../codes.h"
 #include "../producers.h"
 #include "clock.h"
 #include "hooks.h"
@@ -62,7 +63,7 @@ class AppendQueue {
     Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
                           bool has_waited, bool admits_new) {
         // Judged when it is this batch's turn: one that waits may be what makes it its producer's next.
-        if (waits_for_raft(has_waited)) return noted(lane::verdict_frozen);
+        if (waits_for_raft(has_waited)) return noted(verdict_frozen);
         ProducedBatch there;
         const Offset judged = judge_producer(read_header(batch), admits_new, &there);
         if (judged < 0) return judged;
@@ -92,8 +93,8 @@ class AppendQueue {
     // Of a batch that is in the log already: the waiter is told when it is committed. Or a verdict.
     Offset await_commit(Offset base_offset, Offset end_offset, Waiter &waiter) {
         if (lane_.is_stopped()) return verdict_stopped;
-        if (lane_.has_failed()) return lane::verdict_failed;
-        if (!lane_.is_leader()) return lane::verdict_not_leader;
+        if (lane_.has_failed()) return verdict_failed;
+        if (!lane_.is_leader()) return verdict_not_leader;
         join(base_offset, end_offset, waiter);
         return base_offset;
     }
@@ -136,7 +137,7 @@ class AppendQueue {
         // Known before it begins: it may be over at once.
         barriers_.push_back(std::move(waiter));
         const std::int64_t number = lane_.lane().begin_barrier(now_us());
-        if (number == lane::verdict_cut_off) {
+        if (number == verdict_cut_off) {
             lane_.check(false);
             return 0;  // begun: it fails when the lane is closed
         }
@@ -174,19 +175,19 @@ class AppendQueue {
     // 0, or a verdict. `most_bytes`: of the batch that it may become.
     Offset admit(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) {
         if (lane_.is_stopped()) return verdict_stopped;
-        if (lane_.has_failed()) return lane::verdict_failed;
-        if (refuses_appends_ || watch_.is_given_up()) return lane::verdict_not_leader;
+        if (lane_.has_failed()) return verdict_failed;
+        if (refuses_appends_ || watch_.is_given_up()) return verdict_not_leader;
         const Offset refused = take_room(count, size_bytes);
         if (refused != 0) return refused;
         if ((holds_appends_ && !has_waited) || !lane_.make_room_for_batch(count, size_bytes, most_bytes)) {
             give_room_back(count, size_bytes);
-            return lane_.is_leader() ? lane::verdict_frozen : lane::verdict_not_leader;
+            return lane_.is_leader() ? verdict_frozen : verdict_not_leader;
         }
         return 0;
     }
 
     Offset noted(Offset offset) noexcept {
-        if (offset == lane::verdict_frozen) hold();
+        if (offset == verdict_frozen) hold();
         return offset;
     }
 
@@ -227,7 +228,7 @@ class AppendQueue {
     Offset appended(Offset offset, std::int64_t count, std::int64_t size_bytes, Micros at_us, Waiter &waiter) {
         if (offset < 0) {
             give_room_back(count, size_bytes);
-            lane_.check(offset != lane::verdict_cut_off);
+            lane_.check(offset != verdict_cut_off);
             return offset;
         }
         appended_us_ = at_us;
@@ -274,7 +275,7 @@ class AppendQueue {
     std::deque<Pending> pending_;                 // appends, in the order of the log
     std::multimap<Offset, Pending> joined_;       // by their ends, who waits for the commit of what others have appended
     std::deque<Waiter> barriers_;                 // in the order in which they began, which they end in
-    std::int64_t barrier_failure_ = lane::verdict_not_leader;  // see set_barrier_failure()
+    std::int64_t barrier_failure_ = verdict_not_leader;  // see set_barrier_failure()
     std::int64_t records_ = 0;                    // of `pending_`
     std::int64_t bytes_ = 0;                      // of `pending_`, their values'
     bool holds_appends_ = false;                  // see hold()

@@ -9,13 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "../codes.h"
 #include "../lane/ports.h"
 
 namespace fastquorum::node {
 
 using lane::Connection;
-
-enum class EventKind : int { frame, connected, lost, synced, drained };
 
 // Something for the replica's thread.
 struct Event {

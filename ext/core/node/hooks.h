@@ -16,6 +16,8 @@
 #include <ctime>
 #include <new>
 
+#include "../codes.h"
+
 namespace fastquorum::node {
 
 enum class Point : int {
@@ -55,8 +57,6 @@ inline constexpr const char *point_names[] = {
     "memory-for-waiter",         "memory-for-event",        "memory-for-sync",            "memory-for-connection",
 };
 static_assert(sizeof point_names / sizeof *point_names == static_cast<std::size_t>(Point::count));
-
-enum class Action : int { off, crash, eio, sleep, yield };
 
 // What is armed. It may change while threads pass: those see the old action or the new one.
 struct Armed {

@@ -1,4 +1,4 @@
-// What the native shell is held to, and why an append may be refused.
+// What the native shell is held to.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,6 @@ inline constexpr std::int64_t crowded_slice_bytes = 1024;  // when the node keep
 inline constexpr int slice_connections = 64;            // of strangers' that are looked at together, at most
 inline constexpr std::size_t slice_events = 256;        // of strangers' that Python is given together
 inline constexpr int alone_looks = 4;  // at a Python that takes no news, before a leader is given up: lost time is not taken for silence
-
-// Further verdicts on an append, beside those of the lane.
-inline constexpr Offset verdict_records_overloaded = -6;
-inline constexpr Offset verdict_bytes_overloaded = -7;
-inline constexpr Offset verdict_stopped = -8;
-inline constexpr Offset verdict_producers_behind = -9;  // what is known of producers is not the log's end yet
-inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last, as far as is seen here
 
 // What whoever makes a node has chosen.
 struct Limits {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../codes.h"
 #include "../flusher.h"
 #include "../lane/mutation.h"
 #include "../lane/ports.h"
@@ -64,8 +65,6 @@ struct Loan {
     bool is_flush_wanted = false;
     std::int64_t next_token = 1;
 };
-
-enum class Failure : int { none, write, sync, read, memory };
 
 class NodeLog final : public lane::Log {
    public:

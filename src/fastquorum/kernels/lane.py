@@ -236,17 +236,6 @@ class ObserversInformed(NamedTuple):
 Output = Send | HandUp | Advanced | BarrierDone | Unparked | ObserversInformed
 
 
-class AppendVerdict(enum.IntEnum):
-    """What became of an append, where it is not an offset."""
-
-    FROZEN = -1
-    """raft/ is deciding: queue and try again after `resume`."""
-    NOT_LEADER = -2
-    """The lane is closed or follows."""
-    FAILED = -3
-    """A sync failed; nothing is accepted any more."""
-
-
 class Lane(Protocol):
     """One replica's lane. Not thread-safe: every call is made under the shell's lane lock."""
 

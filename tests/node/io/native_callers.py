@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fastquorum.kernels.lane import AppendVerdict
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.node.io.clock import now_us
 
 from .native_rig import WAIT_S, Rig, is_readable, native

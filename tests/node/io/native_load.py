@@ -13,9 +13,9 @@ from typing import Final
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Record
+from fastquorum.kernels.codes import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.kernels.lane import FetchAdmission, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.pure import batch_headers
-from fastquorum.kernels.shell import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.wire import ApiKey, ErrorCode, decode_request, decode_response
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastquorum.kernels import OffsetIndex, SegmentFile, load
+from fastquorum.kernels.codes import EVENT_FRAME, EVENT_SYNCED
 from fastquorum.kernels.lane import (
     FetchAdmission,
     FollowerTerms,
@@ -17,7 +18,7 @@ from fastquorum.kernels.lane import (
     Send,
 )
 from fastquorum.kernels.loan import LoanState, Zeros
-from fastquorum.kernels.shell import EVENT_FRAME, EVENT_SYNCED, load_shell
+from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 from fastquorum.types import METADATA_TOPIC_ID

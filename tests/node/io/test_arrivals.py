@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
+from fastquorum.kernels.codes import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival, Arrivals
 from fastquorum.wire import ApiKey
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_DRAINED, EVENT_FRAME, EVENT_LOST
+from fastquorum.kernels.codes import EVENT_CONNECTED, EVENT_DRAINED, EVENT_FRAME, EVENT_LOST
 from fastquorum.node.io.clock import now_us
 
 from .native_rig import Peer, Rig, is_readable, until

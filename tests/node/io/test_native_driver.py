@@ -10,8 +10,8 @@ import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
+from fastquorum.kernels.codes import EVENT_SYNCED
 from fastquorum.kernels.lane import FollowerTerms, LaneTimeouts, LeaderTerms
-from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.native.shell import NativeShell

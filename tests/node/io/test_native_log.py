@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.config import QuorumConfig
-from fastquorum.kernels.lane import AppendVerdict, LaneIdentity, LaneTimeouts, LeaderTerms
-from fastquorum.kernels.shell import EVENT_SYNCED
+from fastquorum.kernels.codes import EVENT_SYNCED, AppendVerdict
+from fastquorum.kernels.lane import LaneIdentity, LaneTimeouts, LeaderTerms
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.native.shell import Borrowing

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from fastquorum.kernels.lane import AppendVerdict
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fastquorum.kernels.shell import EVENT_FRAME
+from fastquorum.kernels.codes import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 
 from .native_rig import Peer, Rig, until

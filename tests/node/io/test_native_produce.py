@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Attribute, Compression
-from fastquorum.kernels.shell import EVENT_FRAME
+from fastquorum.kernels.codes import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, decode_request, encode_request, request_header

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fastquorum import log, sync
-from fastquorum.kernels.shell import EVENT_SYNCED
+from fastquorum.kernels.codes import EVENT_SYNCED
 from fastquorum.node.io.native.shell import NativeShell
 from fastquorum.node.replica import Replica
 from fastquorum.types import Micros

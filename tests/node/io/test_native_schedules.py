@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from fastquorum.kernels.codes import EVENT_FRAME, EVENT_SYNCED
 from fastquorum.kernels.lane import FollowerTerms, Send
 from fastquorum.kernels.pure import batch_headers
-from fastquorum.kernels.shell import EVENT_FRAME, EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import questions, value_batch
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fastquorum.kernels.lane import AppendVerdict, LaneMode
+from fastquorum.kernels.codes import EVENT_FRAME, AppendVerdict
+from fastquorum.kernels.lane import LaneMode
 from fastquorum.kernels.pure import batch_headers, encode_values
-from fastquorum.kernels.shell import BYTES_OVERLOADED, EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.log.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, crowded_batch, value_batch
@@ -147,7 +147,7 @@ def test_many_appends_at_once_wake_the_threads_that_wait_for_them(rig: Rig) -> N
     assert rig.shell.append_slots([b"v"] * 100, slots) == list(range(1, 101))
     assert [result(slot) for slot in slots] == list(range(1, 101))
     refused = native.Slot()
-    assert rig.shell.append_slots([bytes(1 << 16)], [refused]) == [TOO_LARGE]
+    assert rig.shell.append_slots([bytes(1 << 16)], [refused]) == [AppendVerdict.TOO_LARGE]
     assert not refused.done()
 
 
@@ -155,7 +155,7 @@ def test_of_many_at_once_each_that_is_refused_is_told_why_and_the_others_are_in(
     rig.lead([1])
     box, large = native.Mailbox(), bytes(1 << 16)
     references = sys.getrefcount(large)
-    assert rig.shell.append_all([b"a", large, b"b"], box, [b"a", large, b"b"]) == [1, TOO_LARGE, 2]
+    assert rig.shell.append_all([b"a", large, b"b"], box, [b"a", large, b"b"]) == [1, AppendVerdict.TOO_LARGE, 2]
     assert sys.getrefcount(large) == references
     with pytest.raises(TypeError):
         rig.shell.append_all([b"c", bytearray(b"d")], box, [b"c", b"d"])
@@ -521,7 +521,8 @@ def test_what_is_too_large_for_a_batch_asks_for_no_room(make_rig: Callable[..., 
     rig = make_rig(batch_bytes_max=1_000)
     rig.lead([1])
     prepared = rig.shell.look().prepared_bytes
-    assert rig.shell.append_slot(b"v" * 50_000_000, native.Slot()) in (TOO_LARGE, BYTES_OVERLOADED)
+    verdict = rig.shell.append_slot(b"v" * 50_000_000, native.Slot())
+    assert verdict in (AppendVerdict.TOO_LARGE, AppendVerdict.BYTES_OVERLOADED)
     assert rig.shell.look().prepared_bytes == prepared
     assert not rig.shell.is_frozen
 
@@ -673,8 +674,8 @@ def test_after_the_stop_nothing_is_accepted_and_nothing_leaves(rig: Rig) -> None
     rig.lead()
     peer = rig.voter(2)
     rig.shell.stop()
-    assert rig.shell.append_slot(b"value", native.Slot()) == STOPPED
-    assert rig.shell.barrier_slot(native.Slot()) == STOPPED
+    assert rig.shell.append_slot(b"value", native.Slot()) == AppendVerdict.STOPPED
+    assert rig.shell.barrier_slot(native.Slot()) == AppendVerdict.STOPPED
     rig.shell.send(peer.number, b"value")
     rig.shell.end_threads()
     assert peer.frames() == []
@@ -682,6 +683,6 @@ def test_after_the_stop_nothing_is_accepted_and_nothing_leaves(rig: Rig) -> None
 
 def test_values_that_fit_into_no_batch_are_refused_and_change_nothing(rig: Rig) -> None:
     rig.lead([1])
-    assert rig.shell.append_slot(bytes(1 << 16), native.Slot()) == TOO_LARGE
+    assert rig.shell.append_slot(bytes(1 << 16), native.Slot()) == AppendVerdict.TOO_LARGE
     assert rig.shell.waiting() == (0, 0)
     assert result(rig.append()) == 1

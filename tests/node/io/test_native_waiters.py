@@ -18,9 +18,8 @@ import pytest
 from fastquorum.api.barriers import Callers
 from fastquorum.errors import AppendTimeout, FastQuorumError, RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels import Outcome
-from fastquorum.kernels.lane import AppendVerdict
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.pure import batch_headers
-from fastquorum.kernels.shell import BYTES_OVERLOADED, NOT_NEXT, PRODUCERS_BEHIND, RECORDS_OVERLOADED
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 
@@ -362,12 +361,12 @@ def test_a_batch_that_comes_again_is_told_what_the_first_one_is_and_not_appended
         return offset
 
     new = a_producers_batch(0, 2)
-    assert rig.shell.append_encoded(new, 2, 1_000, box, "of whom nothing is known") == NOT_NEXT
+    assert rig.shell.append_encoded(new, 2, 1_000, box, "of whom nothing is known") == AppendVerdict.NOT_NEXT
     assert append(new, 2, "first") == 1
     assert append(a_producers_batch(2), 1, "second") == 3
     assert append(a_producers_batch(0, 2), 2, "first again") == 1
-    assert append(a_producers_batch(4), 1, "a gap") == NOT_NEXT
-    assert append(a_producers_batch(1, epoch=1), 1, "a later epoch begins at 0") == NOT_NEXT
+    assert append(a_producers_batch(4), 1, "a gap") == AppendVerdict.NOT_NEXT
+    assert append(a_producers_batch(1, epoch=1), 1, "a later epoch begins at 0") == AppendVerdict.NOT_NEXT
     assert rig.shell.end_offset == 4
     peer.answer()
     peer.fetch(3)
@@ -376,7 +375,7 @@ def test_a_batch_that_comes_again_is_told_what_the_first_one_is_and_not_appended
     assert append(a_producers_batch(0, 2), 2, "when it is committed") == 1
     assert box.collect() == [("when it is committed", 1)]
     assert append(a_producers_batch(0, epoch=1), 1, "a later epoch") == 4
-    assert append(a_producers_batch(3), 1, "an epoch that is over") == NOT_NEXT
+    assert append(a_producers_batch(3), 1, "an epoch that is over") == AppendVerdict.NOT_NEXT
     known = rig.producers.get(7)
     assert known is not None
     assert (known.epoch, [batch.base_offset for batch in known.batches]) == (1, [4])
@@ -386,7 +385,7 @@ def test_what_is_not_known_of_producers_is_read_before_they_append(rig: Rig) -> 
     rig.producers.begin_anew(0)
     rig.lead([1])
     box = native.Mailbox()
-    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "too early") == PRODUCERS_BEHIND
+    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "too early") == AppendVerdict.PRODUCERS_BEHIND
     assert rig.shell.append_encoded(bytearray(value_batch(0, 0, 1)), 1, 1_000, box, "nobody's") == 1
     rig.producers.read(rig.stored(), 0, 2)
     assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "now", False, True) == 2
@@ -399,7 +398,7 @@ def test_more_records_than_may_wait_are_refused_until_others_are_told(make_rig: 
     rig.lead([1])
     first = native.Slot()
     assert rig.shell.append_slot([b"v"] * 5, first) == 1, "the first is taken whatever it is"
-    assert rig.shell.append_slot(b"v", native.Slot()) == RECORDS_OVERLOADED
+    assert rig.shell.append_slot(b"v", native.Slot()) == AppendVerdict.RECORDS_OVERLOADED
     assert rig.shell.waiting() == (5, 5)
     rig.shell.hold_syncs(False)
     assert result(first) == 1
@@ -413,7 +412,7 @@ def test_more_bytes_than_may_wait_are_refused_until_others_are_told(make_rig: Ca
     rig.shell.hold_syncs(True)
     rig.lead([1])
     first = rig.append(b"v" * 90)
-    assert rig.shell.append_slot(b"v" * 11, native.Slot()) == BYTES_OVERLOADED
+    assert rig.shell.append_slot(b"v" * 11, native.Slot()) == AppendVerdict.BYTES_OVERLOADED
     second = rig.append(b"v" * 10)
     rig.shell.hold_syncs(False)
     assert (result(first), result(second)) == (1, 2)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.kernels.shell import EVENT_FRAME
+from fastquorum.kernels.codes import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Final
 
-from fastquorum.kernels import shell as native
+from fastquorum.kernels import codes
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.network.request_reader import QUORUM_APIS
 from fastquorum.wire import ApiKey
 
 Arrival = tuple[int, Connection, bytes, int, int]
-"""Kind, connection, frame, a sync's token and errno: see `kernels.shell`."""
+"""Kind, connection, frame, a sync's token and errno: see `kernels.codes`."""
 SLICE_FRAMES: Final = 32
 """Looked at together: about a millisecond's."""
 SLICE_BYTES: Final = 16 * 1024
@@ -121,9 +121,9 @@ class Arrivals:
     def _rank(self, arrival: Arrival, waiting: Rank) -> Rank:
         """`waiting`: the rank of what may wait."""
         kind, connection, frame, _, _ = arrival
-        if kind == native.EVENT_SYNCED or self._is_voters(connection):
+        if kind == codes.EVENT_SYNCED or self._is_voters(connection):
             return Rank.QUORUM
-        if kind != native.EVENT_FRAME:
+        if kind != codes.EVENT_FRAME:
             return Rank.URGENT
         key = frame[:2]
         if key in _URGENT or (key == _FETCH and not self._is_consumers(connection)):

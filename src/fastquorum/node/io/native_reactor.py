@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastquorum.kernels import shell as native
+from fastquorum.kernels import codes
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.clock import now_us
@@ -71,23 +71,23 @@ class NativeReactor(RankedReactor):
     def _close(self) -> None:
         assert self._replica is not None
         left = [*self._left, *self._arrivals.take_all(), *_driver(self._replica).events]
-        self._flusher.uncounted += [each[3:] for each in left if each[0] == native.EVENT_SYNCED]
+        self._flusher.uncounted += [each[3:] for each in left if each[0] == codes.EVENT_SYNCED]
         super()._close()
 
     def _on_event(self, replica: Replica, kind: int, connection: int, token: int, error: int) -> None:
         """Anything but a frame."""
         now = now_us()
         match kind:
-            case native.EVENT_CONNECTED:
+            case codes.EVENT_CONNECTED:
                 self._transport.errors.connected(connection)
                 replica.on_connected(connection, now)
                 replica.work(now)
-            case native.EVENT_LOST:
+            case codes.EVENT_LOST:
                 self._transport.ended(connection, error)
                 self._lose(replica, connection, now)
-            case native.EVENT_DRAINED:
+            case codes.EVENT_DRAINED:
                 replica.on_drained(connection, now)
-            case native.EVENT_SYNCED:
+            case codes.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)
 

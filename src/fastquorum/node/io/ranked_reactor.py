@@ -6,7 +6,7 @@ A subclass brings what has come, in the order of each connection, and takes back
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from fastquorum.kernels import shell as native
+from fastquorum.kernels import codes
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
@@ -87,7 +87,7 @@ class RankedReactor(Reactor):
         """Frames that are next to each other are looked at together: what they bring about is written together."""
         frames: list[tuple[Connection, bytes]] = []
         for kind, connection, frame, token, error in arrivals:
-            if kind == native.EVENT_FRAME:
+            if kind == codes.EVENT_FRAME:
                 self._done.append((connection, len(frame)))
                 if self._is_wanted(connection, frame):
                     frames.append((connection, frame))

@@ -6,7 +6,7 @@ import select
 from collections import deque
 from typing import Final
 
-from fastquorum.kernels import shell as native
+from fastquorum.kernels import codes
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival
 from fastquorum.node.io.clock import now_us
@@ -84,11 +84,11 @@ class SocketReactor(RankedReactor):
             if frames is None:
                 self._transport.end(channel)
         if frames is None:
-            self._came.append((native.EVENT_LOST, channel.number, b"", 0, 0))
+            self._came.append((codes.EVENT_LOST, channel.number, b"", 0, 0))
             return 0
         if frames:
             channel.seen_frame = True
-            self._came += [(native.EVENT_FRAME, channel.number, frame, 0, 0) for frame in frames]
+            self._came += [(codes.EVENT_FRAME, channel.number, frame, 0, 0) for frame in frames]
         return sum(len(frame) + _LENGTH_BYTES for frame in frames) + channel.partial_bytes - partial_bytes
 
     # --- what came is looked at in its ranks --------------------------------------------------------------------------

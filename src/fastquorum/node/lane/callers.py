@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Buffer, Kernels, SteadyBeats
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import (
     Advanced,
-    AppendVerdict,
     BarrierDone,
     Connection,
     HandUp,

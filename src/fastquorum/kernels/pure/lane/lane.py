@@ -16,8 +16,8 @@ Source: KIP-595.
 from collections.abc import Sequence
 
 from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import (
-    AppendVerdict,
     Connection,
     FetchAdmission,
     FollowerTerms,

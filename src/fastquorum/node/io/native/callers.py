@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
-from fastquorum.kernels import shell as native
-from fastquorum.kernels.lane import AppendVerdict, LeaderTerms
+from fastquorum.kernels.codes import AppendVerdict
+from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused, each_append, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
@@ -260,11 +260,11 @@ class NativeCallers(Tallied):
     def _error_for(self, verdict: int, record_count: int, size_bytes: int) -> FastQuorumError:
         """Why the native shell did not take an append."""
         match verdict:
-            case native.TOO_LARGE:
+            case AppendVerdict.TOO_LARGE:
                 size_bytes += BATCH_HEADER_BYTES
                 return RecordTooLarge(size_bytes=size_bytes, limit_bytes=self._config.batch_bytes_max)
-            case native.RECORDS_OVERLOADED | native.BYTES_OVERLOADED:
-                return self._overloaded(by_records=verdict == native.RECORDS_OVERLOADED)
+            case AppendVerdict.RECORDS_OVERLOADED | AppendVerdict.BYTES_OVERLOADED:
+                return self._overloaded(by_records=verdict == AppendVerdict.RECORDS_OVERLOADED)
         self.collect_failure()
         return copy.copy(self.error) if self.error is not None else self.not_leader()
 

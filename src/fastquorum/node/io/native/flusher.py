@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fastquorum.kernels import SegmentFile
-from fastquorum.kernels import shell as native
+from fastquorum.kernels import SegmentFile, codes
 from fastquorum.types import Micros
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class NativeFlusher:
             return []
         self._shell.end_threads()
         _, events, _ = self._shell.take_news()
-        return self.uncounted + [(token, error) for kind, _, _, token, error in events if kind == native.EVENT_SYNCED]
+        return self.uncounted + [(token, error) for kind, _, _, token, error in events if kind == codes.EVENT_SYNCED]
 
     def close(self) -> None:
         if self._shell is not None:

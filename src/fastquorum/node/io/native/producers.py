@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from fastquorum.errors import FastQuorumError, Overloaded, UsageError
-from fastquorum.kernels import shell as native
+from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
 from fastquorum.node.io.clock import wall_clock_ms
@@ -22,6 +22,9 @@ from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.lane.producer_states import ProducerStates
 from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.types import Micros
+
+_LEFT_TO_PYTHON: Final = (AppendVerdict.PRODUCERS_BEHIND, AppendVerdict.NOT_NEXT)
+"""The native side does not know what becomes of the batch."""
 
 
 class NativeProducers(NativeCallers):
@@ -74,7 +77,7 @@ class NativeProducers(NativeCallers):
                 batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited, admits_new
             )
             terms = self.terms
-            if offset not in (native.PRODUCERS_BEHIND, native.NOT_NEXT) or not isinstance(terms, LeaderTerms):
+            if offset not in _LEFT_TO_PYTHON or not isinstance(terms, LeaderTerms):
                 return offset
             # The native side has looked, and appends meanwhile: it looks again.
             assert stamp is not None

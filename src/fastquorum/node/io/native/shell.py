@@ -103,7 +103,7 @@ class NativeShell(NativeProducers):
         self.unparked: list[Unparked] = []
         self._handed_up_sizes: list[tuple[Connection, int]] = []
         self.events: list[Arrival] = []
-        """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.shell`)."""
+        """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.codes`)."""
         self.watches_commits: Callable[[], bool] = bool
         self._borrowing = Borrowing(shell, unwrapped)
         self._fetch_link: FetchLink | None = None
