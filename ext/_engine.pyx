@@ -11,13 +11,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from fastquorum.kernels.native cimport core
 from fastquorum.kernels.native._beats cimport SteadyBeats
+from fastquorum.kernels.native._faults cimport check_batch_bytes_max
 from fastquorum.kernels.native._lane cimport Span, to_identity
 from fastquorum.kernels.native._produce cimport ProduceDoor
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange, check_capacity, from_groups, from_histograms
 
-from fastquorum.errors import UsageError
 from fastquorum.kernels.lane import LaneMode
 
 cdef tuple _MODES = (LaneMode.CLOSED, LaneMode.LEADER, LaneMode.FOLLOWER)
@@ -37,10 +36,7 @@ cdef class NodeEngine:
                   int64_t busy_poll_us=0, int64_t alone_us_max=0):
         cdef Limits limits
         cdef int error
-        if not core.header_bytes < batch_bytes_max <= core.batch_size_max:
-            raise UsageError(
-                f"batch_bytes_max {batch_bytes_max} lies outside {core.header_bytes + 1}..{core.batch_size_max}"
-            )
+        check_batch_bytes_max(batch_bytes_max)
         limits.frame_bytes_max = frame_bytes_max
         limits.records_max = records_max
         limits.bytes_max = bytes_max

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int64_t
 
-from fastquorum.kernels.native.core cimport BatchHeader, Status
+from fastquorum.kernels.native.core cimport BatchHeader, Status, batch_size_max, header_bytes
 
-from fastquorum.errors import CorruptionError
+from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.kernels import BatchFault, BatchInfo
 
 cdef tuple _REASONS = (None, *BatchFault)
@@ -20,6 +20,12 @@ cdef int raise_fault(const Status &status) except -1:
     raise CorruptionError(
         fault_reason(status), status.position, status.offset, status.stored_crc, status.computed_crc
     )
+
+
+cdef int check_batch_bytes_max(int64_t batch_bytes_max) except -1:
+    if not header_bytes < batch_bytes_max <= batch_size_max:
+        raise UsageError(f"batch_bytes_max {batch_bytes_max} lies outside {header_bytes + 1}..{batch_size_max}")
+    return 0
 
 
 cdef object batch_info(const BatchHeader &header, int64_t position, object crc_valid):

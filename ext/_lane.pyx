@@ -18,7 +18,7 @@ cimport cython
 from fastquorum.kernels.native cimport core
 from fastquorum.kernels.native._values cimport Values
 from fastquorum.kernels.native.core cimport Fault
-from fastquorum.kernels.native._faults cimport raise_fault
+from fastquorum.kernels.native._faults cimport check_batch_bytes_max, raise_fault
 
 from fastquorum.errors import RecordTooLarge, UsageError
 from fastquorum.kernels.codes import AppendVerdict
@@ -173,10 +173,7 @@ cdef class Lane:
     def __init__(self, identity, log, kernels, int64_t batch_bytes_max):
         cdef LogCalls log_calls
         cdef OutputCalls output_calls
-        if not core.header_bytes < batch_bytes_max <= core.batch_size_max:
-            raise UsageError(
-                f"batch_bytes_max {batch_bytes_max} lies outside {core.header_bytes + 1}..{core.batch_size_max}"
-            )
+        check_batch_bytes_max(batch_bytes_max)
         log_calls.number = _log_number
         log_calls.fits = _log_fits
         log_calls.append = _log_append

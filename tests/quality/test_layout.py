@@ -27,7 +27,7 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/storage/log/log.py": 604,
-    "ext/_lane.pyx": 456,
+    "ext/_lane.pyx": 453,
 }
 PREFIXED: Final[dict[str, set[str]]] = {}
 ENTANGLED: Final[dict[str, list[set[str]]]] = {}

@@ -1,37 +1,23 @@
 // An eventfd: one thread has another one look, through the descriptor that this waits on. Signals add up to one.
 #pragma once
 
+#include "descriptor.h"
 #include "system.h"
 
 namespace fastquorum::node {
 
 class EventFd {
    public:
-    EventFd() = default;
-    EventFd(const EventFd &) = delete;
-    EventFd &operator=(const EventFd &) = delete;
-    ~EventFd() { close(); }
-
-    // False: see errno.
-    bool open() noexcept {
-        descriptor_ = System::open_eventfd();
-        return descriptor_ >= 0;
-    }
-
-    int descriptor() const noexcept { return descriptor_; }
-
-    void signal() const noexcept { System::signal(descriptor_); }
+    bool open() noexcept { return descriptor_.hold(System::open_eventfd()); }  // false: see errno
+    void close() noexcept { descriptor_.close(); }
+    int descriptor() const noexcept { return descriptor_.get(); }
+    void signal() const noexcept { System::signal(descriptor_.get()); }
 
     // Whatever is signalled from here on makes it readable again.
-    void drain() const noexcept { System::drain(descriptor_); }
-
-    void close() noexcept {
-        if (descriptor_ >= 0) System::close(descriptor_);
-        descriptor_ = -1;
-    }
+    void drain() const noexcept { System::drain(descriptor_.get()); }
 
    private:
-    int descriptor_ = -1;
+    Descriptor descriptor_;
 };
 
 }  // namespace fastquorum::node

@@ -13,7 +13,7 @@ from fastquorum.broker.control_gate import Effect as Passed
 from fastquorum.broker.told import Telling, Told
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.network.request_reader import RequestReader
+from fastquorum.node.network.undecided import handshake_again
 from fastquorum.types import NodeId
 from fastquorum.wire import API, ApiKey, Frames, Message, RequestHeader
 from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
@@ -44,7 +44,6 @@ class ControlDoor:
 
     def __init__(self, broker_id: NodeId, frames: Frames) -> None:
         self._frames = frames
-        self._handshakes = RequestReader(frames)
         self._gate = ControlGate()
         self._telling = Telling(broker_id)
         self._asked: dict[int, tuple[Connection, RequestHeader]] = {}
@@ -75,7 +74,7 @@ class ControlDoor:
         try:
             header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         except WireError:
-            again = self._handshakes.handshake_again(frame)
+            again = handshake_again(self._frames, frame)
             return [HangUp(connection) if again is None else Reply(connection, again)]
         self._number += 1
         match message:

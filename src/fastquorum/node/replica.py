@@ -82,7 +82,6 @@ class Replica:
         self._lock = shell.lock
         self._critical = Critical(shell)
         self._states = states
-        self._request_reader = reader
         self._listener = listener
         self._notices = Notices(listener)
         self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
@@ -385,10 +384,9 @@ class Replica:
         unparked, self.shell.unparked = self.shell.unparked, []
         for each in unparked:
             leader_id = self.raft.leader_id
-            frame = self._request_reader.unparked_fetch(
+            self.connections.reply_to_unparked(
                 each, high_watermark, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id)
             )
-            self.connections.send(each.connection, frame)
         # Only now does a new leader's lane take appends, which is what its users will try next.
         leaderships, self._leaderships = self._leaderships, []
         for now in leaderships:

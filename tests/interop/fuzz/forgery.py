@@ -4,7 +4,8 @@ from typing import Final
 
 from fastquorum.errors import WireError
 from fastquorum.node.clients.server import SERVED
-from fastquorum.node.network.request_reader import ELEMENTS_MAX, RequestReader, replica_id
+from fastquorum.node.network.request_reader import ELEMENTS_MAX, replica_id
+from fastquorum.node.network.undecided import handshake_again
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import Message
 from fastquorum.wire.frames import frames_of
@@ -66,7 +67,6 @@ class Forgery:
     def __init__(self, live: Live) -> None:
         self.live = live
         self._frames = frames_of(KERNELS)
-        self._request_reader = RequestReader(self._frames)
 
     def read(self, raw: bytes, node_id: int) -> Stream:
         """The stream as it may be sent to this node."""
@@ -91,7 +91,7 @@ class Forgery:
         try:
             header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         except WireError:
-            if self._request_reader.handshake_again(frame) is None:
+            if handshake_again(self._frames, frame) is None:
                 stream.ends = True
             else:
                 stream.owed += 1

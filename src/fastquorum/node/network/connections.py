@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sized
 from typing import Final
 
 from fastquorum.errors import WireError
-from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
+from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission, Unparked
 from fastquorum.node.lane.peer_events import FetchFrame, FetchLink, PeerEvent
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.network.fetched import Fetched
@@ -18,10 +18,11 @@ from fastquorum.node.network.links import Purpose
 from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.request_reader import QUORUM_APIS, RequestReader, api_key_of, replica_id
 from fastquorum.node.network.requests import Request, Requests
+from fastquorum.node.network.undecided import handshake_again, unparked_fetch
 from fastquorum.node.ports import Transport, Unreachable, WallClock
 from fastquorum.raft import events as ev
 from fastquorum.raft.events import Token
-from fastquorum.types import Endpoint, Epoch, Micros, NodeId
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 from fastquorum.wire import Message, RequestHeader
 from fastquorum.wire.messages.fetch import FetchRequest
 
@@ -306,11 +307,18 @@ class Connections:
 
     def reply_to_handshake(self, connection: Connection, frame: bytes) -> bool:
         """Answer ApiVersions of a version that is not known here. False if the frame is nothing of the kind."""
-        response = self._reader.handshake_again(frame)
+        response = handshake_again(self._reader.frames, frame)
         if response is not None:
             self.send(connection, response)
             self.answered(connection)
         return response is not None
+
+    def reply_to_unparked(
+        self, parked: Unparked, high_watermark: Offset, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None
+    ) -> None:
+        """Answer a Fetch that the lane gave back: not the leader, or not any more."""
+        frame = unparked_fetch(self._reader.frames, parked, high_watermark, leader_id, epoch, endpoint)
+        self.send(parked.connection, frame)
 
     def answered(self, connection: Connection) -> None:
         """A request on it has been answered, or wanted no answer. Once all are, the shell may answer by itself."""
