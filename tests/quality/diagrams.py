@@ -89,7 +89,7 @@ def mermaid(table: Mapping[tuple[State, Cause], State], first: State, last: Stat
     for (state, cause), target in table.items():
         arrows.setdefault((state, target), []).append(str(cause))
     lines = ["stateDiagram-v2", f"    [*] --> {first}"]
-    lines += [f"    {state} --> {target}: {', '.join(causes)}" for (state, target), causes in arrows.items()]
+    lines += [f"    {state} --> {target}: {' / '.join(causes)}" for (state, target), causes in arrows.items()]
     if last is not None:
         lines.append(f"    {last} --> [*]")
     return "\n".join(lines) + "\n"
