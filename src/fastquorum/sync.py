@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from fastquorum.api.blocking import Pending, Watch, append, append_each, begin_barrier, left_s
+from fastquorum.api.blocking import Watch, left_s
 from fastquorum.api.blocking_producer import Producer, ReadBarrier
 from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
@@ -20,10 +20,11 @@ from fastquorum.api.standing import (
     stop_grace_s,
 )
 from fastquorum.api.starting import start_logged
-from fastquorum.api.values import Values, as_values, split
+from fastquorum.api.values import Values, as_values, each_of, split
 from fastquorum.broker.io.blocking import Membership, join
 from fastquorum.errors import NotLeader, Overloaded
 from fastquorum.kernels import Buffer
+from fastquorum.node.io.callers.port import Pending
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
@@ -154,7 +155,7 @@ class Quorum(Standing):
         if not atomic:
             return self._append_parts(as_values(value), timeout)
         values = value if value.__class__ is bytes else as_values(value)
-        return append(self._node, values, waits=True).result(timeout)
+        return self._node.thread_callers.append(values, waits=True).result(timeout)
 
     def append_nowait(self, batch: Values) -> Pending:
         """Append and return at once; ask for the result later. Raises NotLeader, Overloaded, RecordTooLarge.
@@ -165,7 +166,7 @@ class Quorum(Standing):
         2
         """
         values = batch if batch.__class__ is bytes else as_values(batch)
-        return append(self._node, values, waits=False)
+        return self._node.thread_callers.append(values, waits=False)
 
     def append_each(self, values: Sequence[Buffer]) -> Sequence[Pending]:
         """Append values, each by itself, and return at once: as many `append_nowait`, in one call that costs far less.
@@ -176,7 +177,7 @@ class Quorum(Standing):
         >>> offsets[2] - offsets[0]
         2
         """
-        return append_each(self._node, values)
+        return self._node.thread_callers.append_each(each_of(values))
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -209,7 +210,7 @@ class Quorum(Standing):
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                waiting = begin_barrier(self._node)
+                waiting = self._node.thread_callers.begin_barrier()
             except NotLeader as error:
                 if error.leader_id != self.node_id or (deadline is not None and time.monotonic() > deadline):
                     raise

@@ -11,12 +11,14 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import quorum as asynchronous
-from fastquorum.api.bridge import AppendWaiter
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import load
 from fastquorum.loopback import free_ports
+from fastquorum.node.io.callers.tickets import LoopTicket
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.native.waiters import NativeLoopCallers
 from fastquorum.testing import async_quorum
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, voters
 
@@ -34,6 +36,21 @@ def test_many_appends_in_flight_are_all_answered_in_order(tmp_path: Path) -> Non
             assert offsets == sorted(set(offsets))
             values = [record.value async for item in quorum.committed(follow=False) for record in item.records]
             assert values == [b"%d" % number for number in range(500)]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_appends_of_one_turn_keep_their_order_whichever_way_they_came(tmp_path: Path, kernels: str) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path, kernels=kernels) as quorum:
+            first = asyncio.ensure_future(quorum.append(b"gathered"))
+            await asyncio.sleep(0)
+            now = quorum.append_nowait([b"now", b"too"])
+            each = quorum.append_each([b"one", b"two"])
+            last = asyncio.ensure_future(quorum.append(bytearray(b"copied")))
+            offsets = [await first, await now, *[await one for one in each], await last]
+            assert [offset - offsets[0] for offset in offsets] == [0, 1, 3, 4, 5]
 
     asyncio.run(main())
 
@@ -283,7 +300,8 @@ def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it
     loop = asyncio.new_event_loop()
     quorum = loop.run_until_complete(open_one(tmp_path))
     bridge = quorum._bridge
-    assert bridge.mailbox is not None
+    callers = quorum._appends._callers
+    assert isinstance(callers, NativeLoopCallers)
     told = quorum._node.kernels.Outcome(loop)
 
     async def leave() -> None:
@@ -293,8 +311,8 @@ def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it
     leaving = loop.create_task(leave())
     watching = loop.create_task(bridge.change(lambda: False))
     loop.run_until_complete(asyncio.sleep(0))
-    loop.remove_reader(bridge.mailbox.fileno())  # as if the end were heard of first
-    bridge.mailbox.post(told, 1)
+    loop.remove_reader(callers._mailbox.fileno())  # as if the end were heard of first
+    callers._mailbox.post(told, 1)
     bridge.on_stopped(None)
     with pytest.raises(SystemExit):
         loop.run_forever()
@@ -333,7 +351,7 @@ def test_a_callback_that_hangs_in_the_loop_holds_up_no_replica(kernels: Literal[
 
 def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
     quorum = asyncio.run(open_one(tmp_path))
-    quorum._node.append([b"x"], AppendWaiter(quorum._bridge, None))  # type: ignore[arg-type]
+    quorum._node._shell.append([b"x"], LoopTicket(quorum._bridge, None), now_us())  # type: ignore[arg-type]
     quorum._node.stop()
     with sync.open(str(tmp_path), **QUICK) as again:
         again.wait_ready(WAIT_S)

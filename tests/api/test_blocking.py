@@ -6,8 +6,9 @@ import weakref
 
 import pytest
 
-from fastquorum.api.blocking import Result, Watch
+from fastquorum.api.blocking import Watch
 from fastquorum.errors import AppendTimeout, NotLeader
+from fastquorum.node.io.callers.tickets import Result
 
 
 def test_a_result_is_its_offset_for_whoever_asks_and_however_often() -> None:

@@ -134,7 +134,7 @@ def test_what_is_asked_for_with_it_is_written_first_and_if_it_cannot_be_nothing_
     request = raise_it()
     request.feature_updates.append(group)
 
-    def takes_nothing(*_: object) -> None:
+    def takes_nothing(*_: object, **__: object) -> None:
         raise Overloaded
 
     shell = rig.replica.shell

@@ -4,6 +4,7 @@ A list of exceptions names what is not so yet: one that no longer applies fails 
 shrink.
 """
 
+import ast
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.quality.imports import ROOT, imported, name_of, rooms, siblings
+from tests.quality.imports import PACKAGE, ROOT, imported, imports, name_of, rooms, siblings
 
 FILES_MAX: Final = 26
 LINES_MAX: Final = {".py": 400, ".pyx": 400, ".h": 500, ".cpp": 500}
@@ -23,7 +24,6 @@ LONG: Final[dict[str, int]] = {
     "src/fastquorum/errors.py": 506,
     "src/fastquorum/node/metadata/controller.py": 462,
     "src/fastquorum/node/io/sockets/dialing.py": 428,
-    "src/fastquorum/node/io/running.py": 409,
     "src/fastquorum/node/io/sockets/transport.py": 495,
     "src/fastquorum/node/replica.py": 518,
     "src/fastquorum/storage/log/log.py": 604,
@@ -73,3 +73,20 @@ def is_ordered(graph: dict[str, set[str]]) -> bool:
     except CycleError:
         return False
     return True
+
+
+def test_what_a_node_runs_on_is_known_in_its_io_alone() -> None:
+    """Native or not: `node.io.machines` chooses once, and nobody above asks."""
+    below = (PACKAGE / "node" / "io", PACKAGE / "kernels")
+    native = ("fastquorum.kernels.shell", "fastquorum.node.io.native")
+    above = [each for each in sorted(PACKAGE.rglob("*.py")) if not any(each.is_relative_to(room) for room in below)]
+    assert [name_of(each) for each in above if any(name.startswith(native) for name in imports(each))] == []
+    callers = [each for each in above if each.relative_to(PACKAGE).parts[0] in ("api", "node", "sync.py")]
+    assert [name_of(each) for each in callers if asked_of(each) & {"native", "_native", "mailbox", "NativeShell"}] == []
+
+
+def asked_of(file: Path) -> set[str]:
+    """The attributes and names that a module uses."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return attributes | {node.id for node in nodes if isinstance(node, ast.Name)}

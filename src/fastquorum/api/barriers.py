@@ -6,61 +6,61 @@ again, and a round of the voters serves all of them. Begun one by one, the first
 the others would scatter over those that follow.
 """
 
-from fastquorum.api.bridge import BarrierWaiter, Bridge, fail_all
+import asyncio
+
+from fastquorum.api.bridge import fail_all
 from fastquorum.api.standing import BARRIER_RETRY_S
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Kernels, Outcome
+from fastquorum.node.io.callers.tickets import LoopCallers
 from fastquorum.node.io.handles import Guarded
-from fastquorum.node.io.running import RunningNode
-from fastquorum.types import Offset
+from fastquorum.types import NodeId, Offset
 
 
 class Barriers(Guarded):
     """In the loop alone."""
 
-    def __init__(self, node: RunningNode, bridge: Bridge) -> None:
+    def __init__(
+        self, callers: LoopCallers, loop: asyncio.AbstractEventLoop, kernels: Kernels, node_id: NodeId
+    ) -> None:
         super().__init__()
-        self._node = node
-        self._bridge = bridge
-        self._loop = bridge.loop
+        self._callers = callers
+        self._loop = loop
+        self._kernels = kernels
+        self._node_id = node_id
         self._next: list[Outcome] = []
 
     def join(self) -> Outcome:
         """The high watermark when the barrier has passed; NotLeader, or what stopped the node."""
-        outcome: Outcome = self._node.kernels.Outcome(self._loop)
+        outcome: Outcome = self._kernels.Outcome(self._loop)
         if not self._next:
             self._loop.call_soon(self._begin_next)
         self._next.append(outcome)
         return outcome
 
     def _begin_next(self) -> None:
-        callers, self._next = Callers(self._next, self._node.kernels), []
-        self._begin(callers)
+        waiting, self._next = SharedOutcome(self._next, self._kernels), []
+        self._begin(waiting)
 
-    def _begin(self, callers: "Callers") -> None:
+    def _begin(self, waiting: "SharedOutcome") -> None:
         try:
-            self._node.check_open()
-            native, box = self._node.native, self._bridge.mailbox
-            if native is not None and box is not None:
-                native.barrier_mail(box, callers)
-            else:
-                self._node.begin_barrier(BarrierWaiter(self._bridge, callers))
+            self._callers.begin_barrier(waiting)
         except NotLeader as error:
-            if error.leader_id == self._node.identity.node_id:
+            if error.leader_id == self._node_id:
                 # It leads, and decides something: a moment later it takes barriers again.
-                self._loop.call_later(BARRIER_RETRY_S, self._begin_again, callers)
+                self._loop.call_later(BARRIER_RETRY_S, self._begin_again, waiting)
             else:
-                callers.set_exception(error)
+                waiting.set_exception(error)
         except FastQuorumError as error:
-            callers.set_exception(error)
+            waiting.set_exception(error)
 
-    def _begin_again(self, callers: "Callers") -> None:
-        if callers.are_waiting():
-            self._begin(callers)
+    def _begin_again(self, waiting: "SharedOutcome") -> None:
+        if waiting.are_waiting():
+            self._begin(waiting)
 
 
-class Callers:
-    """As one outcome, whose result each of the callers gets who waits still."""
+class SharedOutcome:
+    """One barrier's outcome, fanned out to every caller that is still waiting."""
 
     __slots__ = ("_callers", "_kernels")
 

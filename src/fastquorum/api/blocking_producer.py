@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from fastquorum.api.blocking import Result, Watch, left_s
+from fastquorum.api.blocking import Watch, left_s
 from fastquorum.api.producer import Attempt, ProducerCore, committed_end
 from fastquorum.api.standing import Failure, append_timeout
 from fastquorum.api.values import Values, copied
@@ -63,17 +63,16 @@ class Producer(ProducerCore):
         while True:
             try:
                 with self._sending(attempt):
-                    offset = self._submit(attempt, deadline)
+                    offset = self._append_stamped(attempt, deadline)
                     if offset is None:
                         raise append_timeout(timeout)
                     return offset
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
 
-    def _submit(self, attempt: Attempt, deadline: float | None) -> Offset | None:
+    def _append_stamped(self, attempt: Attempt, deadline: float | None) -> Offset | None:
         """None: the time is over, and its fate is open."""
-        result = Result()
-        self._node.append_stamped(attempt.batch, attempt.stamp, result)
+        result = self._node.thread_callers.append_stamped(attempt.batch, attempt.stamp)
         return result.result() if result.wait(left_s(deadline)) else None
 
     def _settle(self, deadline: float | None) -> None:
@@ -104,7 +103,7 @@ class Producer(ProducerCore):
         while True:
             try:
                 attempt = attempt or self._fence()
-                if self._submit(attempt, deadline) is None:
+                if self._append_stamped(attempt, deadline) is None:
                     raise self._barrier.failure(self._timeout or 0.0)
                 self._learn(self._state())
             except (ProducerFenced, UnknownProducer):

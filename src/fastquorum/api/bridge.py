@@ -9,34 +9,18 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
 
 from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Outcome
-from fastquorum.kernels.shell import load_shell
+from fastquorum.node.io.callers.port import Waiter
 from fastquorum.node.io.handles import Guarded
-from fastquorum.node.io.observing import Leadership
-from fastquorum.node.io.running import RunningNode
-from fastquorum.node.ports import SnapshotReport, Unreachable
-from fastquorum.types import Endpoint, NodeId, Offset
-
-if TYPE_CHECKING:
-    from fastquorum.kernels.shell import Mailbox
+from fastquorum.node.io.observing import Leadership, Observer
+from fastquorum.types import Offset
 
 
-class Waiter(Protocol):
-    """Whoever waits for a result, as a future does: it may be done already, its time being over."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: Any, /) -> None: ...
-
-    def set_exception(self, error: Any, /) -> None: ...
-
-
-class Bridge(Guarded):
-    """The Observer of one node, for one loop."""
+class Bridge(Guarded, Observer):
+    """The Observer of one node, for one loop; and the `LoopBridge` of its callers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -51,17 +35,11 @@ class Bridge(Guarded):
         self._for_changes: list[asyncio.Future[None]] = []
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""
-        self.mailbox: Mailbox | None = None
-        """Where a native node puts who waits, with an offset: one signal for many."""
-        self._error_of: Callable[[int], FastQuorumError]
+        self._close_callers: Callable[[], None] = _ignore
 
-    def connect(self, node: RunningNode) -> None:
-        """There is a node now. In the loop."""
-        self.watch_commit = node.watch_commit
-        if node.native is not None:
-            self.mailbox = load_shell().Mailbox()
-            self._error_of = node.native.error_of
-            self.loop.add_reader(self.mailbox.fileno(), self._collect)
+    def at_end(self, close: Callable[[], None]) -> None:
+        """See `LoopBridge`. One of them, once there is a node."""
+        self._close_callers = close
 
     # --- on the replica's thread --------------------------------------------------------------------------------------
 
@@ -80,21 +58,6 @@ class Bridge(Guarded):
 
     def on_ready(self) -> None:
         self._changed()
-
-    def on_disk_full(self, hindrance: str) -> None:
-        pass  # who appends is told why this node does not lead
-
-    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
-        pass
-
-    def on_notice(self, event: str, sentence: str) -> None:
-        pass
-
-    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
-        pass  # who waits is told why nobody leads
-
-    def on_snapshot(self, report: SnapshotReport) -> None:
-        pass
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
@@ -142,21 +105,12 @@ class Bridge(Guarded):
                 if future in waiters:
                     waiters.remove(future)
 
-    def _collect(self) -> None:
-        assert self.mailbox is not None
-        self.mailbox.resolve(self._failed)
-
-    def _failed(self, waiter: Waiter, code: int) -> None:
-        if not waiter.done():
-            waiter.set_exception(self._error_of(code))
-
     def _deliver(self) -> None:
         self._is_waking = False  # before looking: what comes later wakes again
         try:
-            if self.over and self.mailbox is not None:
-                self._collect()
-                self.loop.remove_reader(self.mailbox.fileno())
-                self.mailbox = None
+            if self.over:
+                self._close_callers()
+                self._close_callers = _ignore
         finally:
             # A task that goes on there may raise what ends the loop; its reader is there then to tell the rest.
             self._deliver_results()
@@ -189,38 +143,6 @@ def _release(waiters: list[asyncio.Future[None]]) -> None:
 
 def _ignore() -> None:
     """There is nobody to be asked."""
-
-
-class AppendWaiter:
-    """An AppendTicket that resolves a waiter."""
-
-    __slots__ = ("_bridge", "_waiter")
-
-    def __init__(self, bridge: Bridge, waiter: Waiter) -> None:
-        self._bridge = bridge
-        self._waiter = waiter
-
-    def committed(self, base_offset: Offset) -> None:
-        self._bridge.resolve(self._waiter, base_offset)
-
-    def failed(self, error: FastQuorumError) -> None:
-        self._bridge.resolve(self._waiter, error)
-
-
-class BarrierWaiter:
-    """A BarrierTicket that resolves a waiter."""
-
-    __slots__ = ("_bridge", "_waiter")
-
-    def __init__(self, bridge: Bridge, waiter: Waiter) -> None:
-        self._bridge = bridge
-        self._waiter = waiter
-
-    def passed(self, high_watermark: Offset) -> None:
-        self._bridge.resolve(self._waiter, high_watermark)
-
-    def failed(self, error: FastQuorumError) -> None:
-        self._bridge.resolve(self._waiter, error)
 
 
 def fail_all(waiters: Iterable[Waiter], error: FastQuorumError) -> None:

@@ -187,7 +187,7 @@ class ProducerCore(Guarded):
 class ProducerChannel(NamedTuple):
     """What a producer asks of the quorum that made it."""
 
-    submit: Callable[[Attempt], Awaitable[Offset]]
+    append_stamped: Callable[[Attempt], Awaitable[Offset]]
     """Append its batch, and wait until that is committed."""
     read_barrier: Callable[[], Awaitable[Offset]]
     commit: Callable[[Callable[[], bool]], Awaitable[None]]
@@ -244,7 +244,7 @@ class Producer(ProducerCore):
         while True:
             try:
                 with self._sending(attempt):
-                    return await self._channel.submit(attempt)
+                    return await self._channel.append_stamped(attempt)
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
 
@@ -268,7 +268,7 @@ class Producer(ProducerCore):
         while True:
             try:
                 attempt = attempt or self._fence()
-                await self._channel.submit(attempt)
+                await self._channel.append_stamped(attempt)
                 self._learn(self._state())
             except (ProducerFenced, UnknownProducer):
                 attempt = None  # another one was faster, or the name was forgotten meanwhile

@@ -72,9 +72,10 @@ class Quorum(Standing):
         self._bridge = bridge
         self._loop = bridge.loop
         self._home = HomeLoop("quorum", bridge.loop)
-        bridge.connect(node)
-        self._appends = Appends(node, bridge)
-        self._barriers = Barriers(node, bridge)
+        bridge.watch_commit = node.watch_commit
+        callers = node.loop_callers(bridge)
+        self._appends = Appends(callers, bridge.loop, node.kernels)
+        self._barriers = Barriers(callers, bridge.loop, node.kernels, node.identity.node_id)
 
     # --- being ready, and who leads -----------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class Quorum(Standing):
         if not atomic:
             return await within(timeout, self._append_parts(as_values(value)), append_timeout)
         self._home.check()
-        outcome = self._appends.gather(value)
+        outcome = self._appends.append(value)
         timer = None if timeout is None else self._loop.call_later(timeout, expire, outcome, timeout)
         try:
             return await outcome
@@ -206,7 +207,7 @@ class Quorum(Standing):
             NotLeader, RecordTooLarge: as `append`.
         """
         self._home.check()
-        return self._appends.submit(batch)
+        return self._appends.append_nowait(batch)
 
     def append_each(self, values: Sequence[Buffer]) -> Sequence[Pending]:
         """Append values, each by itself, and return at once: as many `append_nowait`, in one call that costs far less.
@@ -223,7 +224,7 @@ class Quorum(Standing):
             UsageError: they are not bytes; nothing was appended.
         """
         self._home.check()
-        return self._appends.submit_each(values)
+        return self._appends.append_each(values)
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -236,7 +237,7 @@ class Quorum(Standing):
         ...     await producer.append([b"a", b"b"]) > 0
         True
         """
-        channel = ProducerChannel(self._submit_stamped, self.read_barrier, self._bridge.commit, self._barrier_timeout)
+        channel = ProducerChannel(self._append_stamped, self.read_barrier, self._bridge.commit, self._barrier_timeout)
         return Producer(channel, self._node, id, timeout)
 
     async def read_barrier(self, timeout: float | None = None) -> Offset:
@@ -335,9 +336,9 @@ class Quorum(Standing):
         if self._loop.is_closed():
             self._node.request_stop()
 
-    async def _submit_stamped(self, attempt: Attempt) -> Offset:
+    async def _append_stamped(self, attempt: Attempt) -> Offset:
         self._home.check()
-        return await self._appends.submit_stamped(attempt.batch, attempt.stamp)
+        return await self._appends.append_stamped(attempt.batch, attempt.stamp)
 
     async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
         waiting: list[Outcome] = []
@@ -345,7 +346,7 @@ class Quorum(Standing):
         for part in split(values, self._node.config.batch_bytes_max):
             while True:
                 try:
-                    outcome = self._appends.submit(part)
+                    outcome = self._appends.append_nowait(part)
                     break
                 except Overloaded as error:
                     if waiting:

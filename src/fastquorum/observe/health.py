@@ -40,7 +40,7 @@ def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: 
     alive = health(node, silent_us)
     if node is None or not alive.is_good:
         return Verdict(False, alive.reason)
-    if node.is_stopping:
+    if not node.is_running:
         return Verdict(False, "the node is stopping")
     if metrics is None:
         return Verdict(False, "the replica's thread does not answer at the moment")

@@ -118,7 +118,7 @@ class MetricsServer:
         """For the rates of the last half minute, whether or not anybody scrapes."""
         while True:
             recorder = self._recorder
-            if recorder is not None and not recorder.node.is_stopping:
+            if recorder is not None and recorder.node.is_running:
                 await self._view()
             await asyncio.sleep(SAMPLE_US / 1e6 if recorder is not None else 0.1)
 

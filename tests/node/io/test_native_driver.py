@@ -12,9 +12,11 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels.codes import EVENT_SYNCED
 from fastquorum.kernels.lane import FollowerTerms, LaneTimeouts, LeaderTerms
+from fastquorum.node.io.callers.gate import Gate
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.native.shell import NativeShell
+from fastquorum.node.io.native.waiters import NativeLoopCallers, NativeThreadCallers
 from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io.disk import RealDisk
@@ -94,27 +96,53 @@ def test_an_append_does_not_pass_one_that_its_caller_made_before_it(driver: Nati
         driver.resume(now_us())
         driver.drain(now_us())
 
-    box, refused = native.Mailbox(), []
+    loop = Loop()
+    callers = loop.callers(driver)
     driver.freeze(now_us())
     lock.overtaker = decide
     for value in ("first", "second"):
-        driver.append_mail(value.encode(), box, value, lambda waiting, error: refused.append((waiting, error)))
+        callers.append(value.encode(), value)
     driver.drain(now_us())
     driver.push()
-    told: list[tuple[str, int]] = []
-    while len(told) < 2:
-        assert is_readable(box, 20)
-        told += box.collect()
-    assert told == [("first", 1), ("second", 2)]
-    assert refused == []
+    assert collected(callers, 2) == [("first", 1), ("second", 2)]
+    assert loop.refused == []
 
 
-def collected(box: Any, count: int) -> list[tuple[str, int]]:
-    told: list[tuple[str, int]] = []
+def collected(callers: Any, count: int) -> list[tuple[str, int]]:
+    box, told = callers._mailbox, list[tuple[str, int]]()
     while len(told) < count:
         assert is_readable(box, WAIT_S)
         told += box.collect()
     return told
+
+
+class Loop:
+    """An event loop that never turns, and the bridge to it; its waiters are their names."""
+
+    def __init__(self) -> None:
+        self.loop = self
+        self.refused: list[tuple[str, FastQuorumError]] = []
+
+    def callers(self, driver: NativeShell) -> Any:
+        return NativeLoopCallers(driver, driver._shell, native.Mailbox(), open_gate(), self)  # type: ignore[arg-type]
+
+    def resolve(self, waiter: Any, error: Any) -> None:
+        self.refused.append((waiter, error))
+
+    def add_reader(self, *_: object) -> None: ...
+
+    def call_soon(self, *_: object) -> None: ...
+
+    def at_end(self, close: Callable[[], None]) -> None: ...
+
+
+def open_gate() -> Gate:
+    return Gate(is_controlled=False, error=lambda: None)
+
+
+@pytest.fixture
+def threads(driver: NativeShell) -> NativeThreadCallers:
+    return NativeThreadCallers(driver, driver._shell, open_gate())
 
 
 def await_commits(driver: NativeShell) -> None:
@@ -131,47 +159,50 @@ def await_commits(driver: NativeShell) -> None:
 
 
 def test_a_calls_appends_that_find_raft_done_when_they_would_wait_are_in_at_once(
-    driver: NativeShell, lock: OvertakenLock
+    driver: NativeShell, threads: NativeThreadCallers, lock: OvertakenLock
 ) -> None:
-    box, slots = native.Mailbox(), [native.Slot() for _ in range(3)]
+    callers = Loop().callers(driver)
     driver.freeze(now_us())
     lock.overtaker = lambda: driver.resume(now_us())
-    assert driver.append_all([b"a", b"b"], box, ["a", "b"], lambda *_: None) == []
+    callers.append_each([b"a", b"b"], ["a", "b"])
     await_commits(driver)
     driver.freeze(now_us())
     lock.overtaker = lambda: driver.resume(now_us())
-    assert driver.append_slots([b"c"] * 3, slots) == []
+    slots = threads.append_each([b"c"] * 3)
     # No drain: nobody waits for the replica's thread.
-    assert collected(box, 2) == [("a", 1), ("b", 2)]
+    assert collected(callers, 2) == [("a", 1), ("b", 2)]
     assert [result(slot) for slot in slots] == [3, 4, 5]
 
 
-def test_what_waits_for_raft_goes_in_together_and_in_the_order_in_which_it_came(driver: NativeShell) -> None:
-    box, slots = native.Mailbox(), [native.Slot() for _ in range(3)]
-    alone = native.Slot()
+def test_what_waits_for_raft_goes_in_together_and_in_the_order_in_which_it_came(
+    driver: NativeShell, threads: NativeThreadCallers
+) -> None:
+    callers = Loop().callers(driver)
     driver.freeze(now_us())
-    driver.append_mail([b"a", b"a"], box, "a", lambda *_: None)
-    assert driver.append_slots([b"b"] * 3, slots) == []
-    assert driver.append_all([b"c", b"d"], box, ["c", "d"], lambda *_: None) == []
-    driver.append_slot(b"e", alone, is_pushed_later=True)
+    callers.append([b"a", b"a"], "a")
+    slots = threads.append_each([b"b"] * 3)
+    callers.append_each([b"c", b"d"], ["c", "d"])
+    alone = threads.append(b"e", waits=False)
     assert driver.waiting() == (8, 8)
     assert not any(slot.done() for slot in (*slots, alone))
     driver.drain(now_us())
     assert driver.waiting() == (8, 8), "raft/ has not decided"
     driver.resume(now_us())
     driver.drain(now_us())
-    driver.append_mail(b"f", box, "f", lambda *_: None)
+    callers.append(b"f", "f")
     driver.push()
     assert [result(slot) for slot in slots] == [3, 4, 5]
     assert result(alone) == 8
-    assert collected(box, 4) == [("a", 1), ("c", 6), ("d", 7), ("f", 9)]
+    assert collected(callers, 4) == [("a", 1), ("c", 6), ("d", 7), ("f", 9)]
     until(lambda: driver.waiting() == (0, 0), "nothing waits any more")
 
 
-def test_what_waited_is_submitted_again_by_as_many_calls_as_brought_it(driver: NativeShell) -> None:
-    slots, submitted = [native.Slot() for _ in range(100)], list[int]()
+def test_what_waited_is_submitted_again_by_as_many_calls_as_brought_it(
+    driver: NativeShell, threads: NativeThreadCallers
+) -> None:
+    submitted = list[int]()
     driver.freeze(now_us())
-    assert driver.append_slots([b"v"] * 100, slots) == []
+    slots = threads.append_each([b"v"] * 100)
     waits = driver._queue.first
     submit = waits.submit
 
@@ -187,10 +218,9 @@ def test_what_waited_is_submitted_again_by_as_many_calls_as_brought_it(driver: N
 
 
 @pytest.mark.parametrize("config", [QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)])
-def test_a_call_that_fills_segments_goes_on_in_the_next(driver: NativeShell) -> None:
-    slots = [native.Slot() for _ in range(50)]
+def test_a_call_that_fills_segments_goes_on_in_the_next(driver: NativeShell, threads: NativeThreadCallers) -> None:
     driver.freeze(now_us())
-    assert driver.append_slots([b"%d" % at * 500 for at in range(50)], slots) == []
+    slots = threads.append_each([b"%d" % at * 500 for at in range(50)])
     driver.resume(now_us())
     driver.drain(now_us())
 
@@ -212,48 +242,51 @@ def test_batches_of_few_bytes_and_many_records_fill_segments_too(driver: NativeS
 
 @pytest.mark.parametrize("config", [QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)])
 def test_which_of_a_call_are_refused_is_told_rightly_when_it_is_tried_again(
-    driver: NativeShell, lock: OvertakenLock
+    driver: NativeShell, threads: NativeThreadCallers, lock: OvertakenLock
 ) -> None:
     """The first fill the segment; the others find a decision, and it over when they would wait."""
     values = [b"v" * 4_000] * 9
     values[7] = bytes(2 << 20)
-    slots = [native.Slot() for _ in values]
     lock.overtaker = lambda: driver.resume(now_us())
-    ((at, error),) = driver.append_slots(values, slots)
-    assert at == 7
-    assert isinstance(error, RecordTooLarge)
+    slots = threads.append_each(values)
+    with pytest.raises(RecordTooLarge):
+        slots[7].result(WAIT_S)
     await_commits(driver)
     assert [result(slots[at]) for at in (*range(7), 8)] == list(range(1, 9))
     assert len(driver.log._segments) > 1
 
 
-def test_of_a_calls_appends_those_wait_that_there_is_room_for_and_the_others_are_refused(driver: NativeShell) -> None:
+def test_of_a_calls_appends_those_wait_that_there_is_room_for_and_the_others_are_refused(
+    driver: NativeShell, threads: NativeThreadCallers
+) -> None:
     driver._config = QuorumConfig(append_queue_records_max=3, append_queue_bytes_max=10)
-    slots = [native.Slot() for _ in range(5)]
     driver.freeze(now_us())
-    refused = driver.append_slots([b"1", b"too many bytes", b"2", b"3", b"too many"], slots)
-    assert [at for at, _ in refused] == [1, 4]
-    assert all(isinstance(error, Overloaded) for _, error in refused)
+    slots = threads.append_each([b"1", b"too many bytes", b"2", b"3", b"too many"])
+    assert [slot.done() for slot in slots] == [False, True, False, False, True]
+    for at in (1, 4):
+        with pytest.raises(Overloaded):
+            slots[at].result(WAIT_S)
     assert driver.waiting() == (3, 3)
     driver.resume(now_us())
     driver.drain(now_us())
     driver.push()
     assert [result(slots[at]) for at in (0, 2, 3)] == [1, 2, 3]
-    assert not slots[1].done()
 
 
-def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(driver: NativeShell) -> None:
-    slots, failed = [native.Slot() for _ in range(2)], list[tuple[str, FastQuorumError]]()
+def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(
+    driver: NativeShell, threads: NativeThreadCallers
+) -> None:
+    loop = Loop()
     driver.freeze(now_us())
-    assert driver.append_slots([b"a", b"b"], slots) == []
-    driver.append_mail(b"c", native.Mailbox(), "c", lambda waiting, error: failed.append((waiting, error)))
+    slots = threads.append_each([b"a", b"b"])
+    loop.callers(driver).append(b"c", "c")
     driver.close(now_us())
     driver.drain(now_us())
     driver.tell(lambda high_watermark: None)
     for slot in slots:
         with pytest.raises(NotLeader):
             slot.result()
-    ((who, error),) = failed
+    ((who, error),) = loop.refused
     assert who == "c"
     assert isinstance(error, NotLeader)
     assert driver.waiting() == (0, 0)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.api.barriers import Callers
+from fastquorum.api.barriers import SharedOutcome
 from fastquorum.errors import AppendTimeout, FastQuorumError, RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels import Outcome
 from fastquorum.kernels.codes import AppendVerdict
@@ -225,7 +225,7 @@ def test_who_shares_a_read_barrier_does_not_overtake_a_callback_of_an_append(loo
     loop.run_until_complete(asyncio.sleep(0))
     appended.add_done_callback(lambda _: told.append("a"))
     box.post(appended, 1)
-    box.post(Callers(shared, kernels), 2)
+    box.post(SharedOutcome(shared, kernels), 2)
     box.post(late, 3)
     loop.call_soon(box.resolve, lambda it, result: None)
     loop.run_until_complete(asyncio.wait(tasks))
@@ -241,7 +241,7 @@ def test_who_shares_a_read_barrier_goes_on_at_once_where_nobody_is_overtaken(loo
 
     tasks = [loop.create_task(wait(each)) for each in shared]
     loop.run_until_complete(asyncio.sleep(0))
-    box.post(Callers(shared, kernels), 2)
+    box.post(SharedOutcome(shared, kernels), 2)
     assert told_in_callback(loop, box, told) == told == [2, 2]
     assert all(task.done() for task in tasks)
 

@@ -154,7 +154,7 @@ class _Watcher:
 
     def _ready(self) -> None:
         self._log.ready()
-        if self._node is not None and not self._node.is_stopping:
+        if self._node is not None and self._node.is_running:
             self._node.describe(lambda now, _: self._later(lambda: self._log.place(now)))
 
     def on_disk_full(self, hindrance: str) -> None:

@@ -15,6 +15,9 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import load_lane
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.assembly import Member, Ports, lane_identity, lane_shell
+from fastquorum.node.io.callers.gate import Gate
+from fastquorum.node.io.callers.port import LoopBridge
+from fastquorum.node.io.callers.tickets import LoopCallers, ThreadCallers
 from fastquorum.node.io.directory import OpenDirectory
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedNativeTransport, InjectedTransport, inner_file
@@ -22,6 +25,7 @@ from fastquorum.node.io.measured_shell import MeasuredLaneShell
 from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.native.shell import NativeShell
 from fastquorum.node.io.native.transport import NativeTransport
+from fastquorum.node.io.native.waiters import NativeLoopCallers, NativeThreadCallers
 from fastquorum.node.io.native_reactor import NativeReactor
 from fastquorum.node.io.reactor import Reactor
 from fastquorum.node.io.socket_reactor import SocketReactor
@@ -45,6 +49,8 @@ class Machine(Protocol):
     def transport(self) -> SocketTransport | NativeTransport: ...
     def make_shell(self, member: Member, log: Log, ports: Ports) -> MeasuredShell: ...
     def make_reactor(self, lock: LaneLock, listening: socket.socket, name: str, on_end: OnEnd) -> Reactor: ...
+    def thread_callers(self, gate: Gate) -> ThreadCallers: ...
+    def loop_callers(self, gate: Gate, bridge: LoopBridge) -> LoopCallers: ...
 
 
 def machine_for(kernels: Kernels) -> Machine:
@@ -67,7 +73,14 @@ class PureMachine:
     def make_shell(self, member: Member, log: Log, ports: Ports) -> MeasuredShell:
         shell = lane_shell(member, self._config, self._kernels, load_lane("pure"), log, ports, MeasuredLaneShell)
         assert isinstance(shell, MeasuredLaneShell)
+        self._shell = shell
         return shell
+
+    def thread_callers(self, gate: Gate) -> ThreadCallers:
+        return ThreadCallers(self._shell, gate)
+
+    def loop_callers(self, gate: Gate, bridge: LoopBridge) -> LoopCallers:
+        return LoopCallers(self._shell, gate, bridge)
 
     def make_reactor(self, lock: LaneLock, listening: socket.socket, name: str, on_end: OnEnd) -> Reactor:
         return SocketReactor(
@@ -119,6 +132,12 @@ class NativeMachine:
             unwrapped=inner_file,
         )
         return self._driver
+
+    def thread_callers(self, gate: Gate) -> ThreadCallers:
+        return NativeThreadCallers(self._driver, self._shell, gate)
+
+    def loop_callers(self, gate: Gate, bridge: LoopBridge) -> LoopCallers:
+        return NativeLoopCallers(self._driver, self._shell, load_shell().Mailbox(), gate, bridge)
 
     def make_reactor(self, lock: LaneLock, listening: socket.socket, name: str, on_end: OnEnd) -> Reactor:
         reactor = NativeReactor(

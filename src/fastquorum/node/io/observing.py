@@ -33,7 +33,10 @@ def reach_text(peer: Unreachable, is_reached: bool, now_us: Micros) -> str:
 
 
 class Observer(Protocol):
-    """Who is told what happens, on the replica's thread, without the lane lock. Must not block."""
+    """Who is told what happens, on the replica's thread, without the lane lock. Must not block.
+
+    What returns here is for people, and an observer that inherits may leave it out.
+    """
 
     def on_committed(self, high_watermark: Offset) -> None: ...
     def on_leadership(self, leadership: Leadership) -> None: ...
@@ -42,18 +45,23 @@ class Observer(Protocol):
 
     def on_disk_full(self, hindrance: str) -> None:
         """Nothing can be appended, for this reason: this node does not lead meanwhile. Empty: it can again."""
+        return
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """A voter says that it is of another cluster; once for each."""
+        return
 
     def on_notice(self, event: str, sentence: str) -> None:
         """Whoever runs the node has to act on this: `event` names the kind; each once."""
+        return
 
     def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
         """A node of the quorum could not be reached for a while, or can be again."""
+        return
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         """A snapshot was taken, or could not be."""
+        return
 
     def on_stopped(self, error: FastQuorumError | None) -> None: ...
 

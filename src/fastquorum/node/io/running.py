@@ -9,51 +9,40 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
-from fastquorum.kernels import Buffer, Kernels
-from fastquorum.kernels.producers import Producer, Stamp
+from fastquorum.errors import FastQuorumError, FatalError, UsageError
+from fastquorum.kernels import Kernels
+from fastquorum.kernels.producers import Producer
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.causes import LeadershipCause, leadership_cause
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
+from fastquorum.node.io.callers.gate import Gate
+from fastquorum.node.io.callers.port import LoopBridge
+from fastquorum.node.io.callers.tickets import LoopCallers
 from fastquorum.node.io.chance import Chance
-from fastquorum.node.io.clock import now_us, wall_clock_ms
+from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
-from fastquorum.node.io.native.shell import NativeShell
 from fastquorum.node.io.observing import Leadership, Observer, Telling
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
-from fastquorum.node.ports import AppendTicket, BarrierTicket, Unreachable
+from fastquorum.node.ports import Unreachable
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
 from fastquorum.storage.identity import Identity
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 
-if TYPE_CHECKING:
-    from fastquorum.kernels.shell import Mailbox, Slot
-
 GRACE_S: Final = 3.5
 """What a graceful stop may take before the replica is halted; the whole stays under 5 s."""
 HALT_S: Final = 1.0
-
-
-@dataclass(slots=True)
-class _Stopping:
-    """Where the end has got to."""
-
-    asked: bool = False
-    over: bool = False
-    error: FastQuorumError | None = None
 
 
 class RunningNode(handles.Guarded):
@@ -86,10 +75,14 @@ class RunningNode(handles.Guarded):
         self._companion: handles.Companion | None = None
         self._opened = opened
         self._lock = threading.Lock()
-        self._stopping = _Stopping()
-        self._is_controlled = member.controller is not None
-        self._refuses_appends = self._is_controlled
+        self.is_controller = member.controller is not None
+        """It is one of the cluster's controllers, which alone write its log."""
+        self._gate = Gate(is_controlled=self.is_controller, error=lambda: self.error)
+        self._end_error: FastQuorumError | None = None
+        self.is_over = False
+        """Its thread has ended, and its directory is closed."""
         self._listening = listening
+        self._machine = machine
         self._transport = machine.transport
         self._telling = Telling(
             opened.log, self._lock, lambda: self.high_watermark, lambda error: self._reactor.on_stopped(error)
@@ -105,7 +98,7 @@ class RunningNode(handles.Guarded):
             snapshots=self._snapshots,
         )
         self._shell = machine.make_shell(member, opened.log, ports)
-        self._native = self._shell if isinstance(self._shell, NativeShell) else None
+        self.thread_callers = machine.thread_callers(self._gate)
         self._replica: Replica = assemble(member, config, kernels, self._shell, opened.log, ports)
         self._reactor = machine.make_reactor(self._lock, listening, f"fastquorum-{identity.node_id}", self._on_end)
         self.log = opened.log
@@ -127,54 +120,14 @@ class RunningNode(handles.Guarded):
 
     # --- appends and reads --------------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], ticket: AppendTicket) -> None:
-        """Append the values in one batch. Raises, with nothing appended: NotLeader, Overloaded, RecordTooLarge,
-        ClosedError, FatalError; UsageError where a controller writes the log.
-        """
-        if self._refuses_appends or self._stopping.asked:
-            self._refuse_append()
-        self._shell.append(values, ticket, now_us())
-
-    @property
-    def native(self) -> NativeShell | None:
-        """The native shell's driver, if this node has one: tasks and threads can then be told without a detour."""
-        return self._native
-
-    def append_mail(
-        self,
-        values: Buffer | Sequence[Buffer],
-        box: "Mailbox",
-        waiting: object,
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        """As `append`, on a native node: who waits comes into `box` with the offset; `native.push` follows."""
-        if self._refuses_appends or self._stopping.asked:
-            self._refuse_append()
-        assert self._native is not None
-        self._native.append_mail(values, box, waiting, fail)
-
-    def append_slot(self, values: Buffer | Sequence[Buffer], slot: "Slot", *, is_pushed_later: bool) -> None:
-        """As `append`, on a native node: the thread that waits in the slot is woken. See `NativeShell`."""
-        if self._refuses_appends or self._stopping.asked:
-            self._refuse_append()
-        assert self._native is not None
-        self._native.append_slot(values, slot, is_pushed_later=is_pushed_later)
-
-    def append_stamped(self, batch: bytes, stamp: Stamp, ticket: AppendTicket) -> None:
-        """Append a producer's batch, once. Raises as `append`, and OutOfOrderSequence, ProducerFenced."""
-        if self._refuses_appends or self._stopping.asked:
-            self._refuse_append()
-        self._shell.append_encoded(bytearray(batch), stamp.record_count, ticket, now_us(), stamp)
+    def loop_callers(self, bridge: LoopBridge) -> LoopCallers:
+        """Return the way in for one event loop, in which this is called."""
+        return self._machine.loop_callers(self._gate, bridge)
 
     def producer(self, producer_id: int) -> Producer | None:
         """What a producer has in this leader's log, committed or not. Raises NotLeader, Overloaded, ClosedError."""
         self.check_open()
         return self._shell.producer(producer_id)
-
-    def begin_barrier(self, ticket: BarrierTicket) -> None:
-        """Begin a linearizable read. Raises NotLeader, ClosedError, FatalError."""
-        self.check_open()
-        self._shell.begin_barrier(ticket, now_us())
 
     def watch_commit(self) -> None:
         """Have the observer told when the high watermark moves next. Look at it after this, and before waiting."""
@@ -228,7 +181,7 @@ class RunningNode(handles.Guarded):
     @property
     def error(self) -> FastQuorumError | None:
         """What stopped it; None while it runs, and after a graceful stop."""
-        return self._stopping.error or self._shell.error
+        return self._end_error or self._shell.error
 
     @property
     def role(self) -> str:
@@ -276,29 +229,14 @@ class RunningNode(handles.Guarded):
         )
 
     @property
-    def is_controller(self) -> bool:
-        """It is one of the cluster's controllers, which alone write its log."""
-        return self._is_controlled
-
-    @property
-    def is_stopping(self) -> bool:
-        """It was asked to stop, or is over."""
-        return self._stopping.asked or self._stopping.over
-
-    @property
     def is_running(self) -> bool:
         """Nobody has asked it to stop, and it has not ended by itself."""
-        return not (self._stopping.asked or self._stopping.over)
+        return not self._gate.is_closed
 
     @property
     def name(self) -> str:
         """For people."""
         return f"node {self.identity.node_id} at {self._opened.root}"
-
-    @property
-    def is_over(self) -> bool:
-        """Its thread has ended, and its directory is closed."""
-        return self._stopping.over
 
     @property
     def has_disk_failed(self) -> bool:
@@ -320,8 +258,8 @@ class RunningNode(handles.Guarded):
 
     def request_stop(self) -> None:
         """Begin a graceful stop; `on_stopped` follows. Idempotent."""
-        if not self._stopping.asked and not self._is_in_child:
-            self._stopping.asked = True
+        if not self._gate.is_closed and not self._is_in_child:
+            self._gate.close()
             self._reactor.post(lambda replica, now: replica.request(ev.ShutdownRequested(), now))
 
     def stop(self, grace_s: float = GRACE_S) -> None:
@@ -348,7 +286,7 @@ class RunningNode(handles.Guarded):
         """Stop without a word to the peers, as a crash would, but close the directory. For exits, and tests."""
         if self._is_in_child:
             return
-        self._stopping.asked = True
+        self._gate.close()
         self._reactor.post(lambda replica, now: replica.halt(None, now))
         self._reactor.join(HALT_S)
         self._part()
@@ -359,28 +297,7 @@ class RunningNode(handles.Guarded):
 
     def check_open(self) -> None:
         """ClosedError if it was closed, or the error that stopped it."""
-        if self._stopping.asked or self._stopping.over:
-            self._refuse()
-
-    def check_appends(self) -> None:
-        """As `check_open`, and UsageError where a controller writes the log."""
-        self.check_open()
-        if self._is_controlled:
-            self._refuse_append()
-
-    def _refuse_append(self) -> None:
-        if self._is_controlled and not (self._stopping.asked or self._stopping.over):
-            raise UsageError(
-                "the controller of this cluster writes this log, and nobody else may",
-                "ask the controller, as Kafka's tools do; or open the directory with controller=False",
-            )
-        self._refuse()
-
-    def _refuse(self) -> None:
-        error = self.error
-        if error is not None:
-            raise error
-        raise ClosedError("the quorum is closed", "open it again")
+        self._gate.check_open()
 
     def before_fork(self) -> None:
         self._transport.before_fork()
@@ -397,13 +314,14 @@ class RunningNode(handles.Guarded):
 
     def _on_end(self, error: FastQuorumError | None) -> None:
         """Nothing runs any more: close the directory, then tell."""
-        self._stopping.error = error
+        self._end_error = error
         try:
             end_all((self._snapshots.close, partial(self._opened.close, error)))
         except FastQuorumError as failed:
-            self._stopping.error = self._stopping.error or failed
+            self._end_error = self._end_error or failed
         finally:
             # Whatever happened: nobody may wait for ever.
-            self._stopping.over = True
+            self.is_over = True
+            self._gate.close()
             handles.forget(self)
-            self._telling.observer.on_stopped(self._stopping.error)
+            self._telling.observer.on_stopped(self._end_error)

@@ -96,8 +96,10 @@ class LaneCallers(Tallied):
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
-        """Append all values atomically, in one batch; the ticket is told their fate.
+    def append(
+        self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros, *, is_pushed_later: bool = False
+    ) -> None:
+        """Append all values atomically, in one batch, at once; the ticket is told their fate.
 
         Raises, with nothing appended and the ticket untouched: NotLeader, Overloaded, RecordTooLarge, or what stopped
         the replica.
@@ -105,10 +107,6 @@ class LaneCallers(Tallied):
         # Copied where the caller may change them: they may have to wait for raft/'s decision.
         kept = [value if value.__class__ is bytes else bytes(memoryview(value)) for value in values]
         self._accept(Queued(ticket, kept, None, len(kept), sum(map(len, kept))), now_us)
-
-    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
-        """At once."""
-        self.append(values, ticket, now_us)
 
     def push(self) -> None:
         """Nothing waits for it."""

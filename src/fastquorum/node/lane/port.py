@@ -56,13 +56,14 @@ class Shell(Protocol):
     def deadline_us(self) -> Micros: ...
 
     # callers
-    def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None: ...
-    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
-        """As `append`; the writing may be left to `push`, which is to follow."""
+    def append(
+        self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros, *, is_pushed_later: bool = False
+    ) -> None:
+        """`is_pushed_later`: the writing may be left to `push`, which is to follow."""
         ...
 
     def push(self) -> None:
-        """Write and send what was appended by `append_soon`."""
+        """Write and send what was appended to be pushed later."""
         ...
 
     def append_encoded(

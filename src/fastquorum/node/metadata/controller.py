@@ -435,11 +435,9 @@ class ControllerRole:
             text = f"{len(values)} records with {size_bytes} bytes do not fit into a batch of {self._batch_bytes_max}"
             return ErrorCode.POLICY_VIOLATION, text
         try:
-            if len(values) <= FEW_RECORDS:
-                self._shell.append_soon(values, ticket, now_us)
-                self._is_push_due = True
-            else:
-                self._shell.append(values, ticket, now_us)
+            is_small = len(values) <= FEW_RECORDS
+            self._shell.append(values, ticket, now_us, is_pushed_later=is_small)
+            self._is_push_due = self._is_push_due or is_small
         except NotLeader:
             return ErrorCode.NOT_CONTROLLER, ""
         except Overloaded:

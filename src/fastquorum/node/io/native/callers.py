@@ -18,7 +18,7 @@ from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooL
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderTerms
-from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused, each_append, one_append
+from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
 from fastquorum.node.lane.port import Terms
@@ -28,7 +28,7 @@ from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, Offset
 
 if TYPE_CHECKING:
-    from fastquorum.kernels.shell import Mailbox, Shell, Slot
+    from fastquorum.kernels.shell import Mailbox, Shell
 
 
 class NativeCallers(Tallied):
@@ -79,91 +79,27 @@ class NativeCallers(Tallied):
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+    def append(
+        self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros, *, is_pushed_later: bool = False
+    ) -> None:
         """See `LaneShell.append`. The ticket is told on the replica's thread."""
-        self._mailed(self._shell.append_mail(values, self._mailbox, ticket), self._mailbox, values, ticket, fail_ticket)
+        verdict = self._shell.append_mail(values, self._mailbox, ticket, is_pushed_later=is_pushed_later)
+        if verdict < 0:
+            self.raise_refused(verdict, one_append(self._append_again, fail_ticket, values, ticket))
 
-    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
-        """As `append`; `push` is to follow."""
-        self.append_mail(list(values), self._mailbox, ticket, fail_ticket)
-
-    def append_mail(
-        self,
-        values: Buffer | Sequence[Buffer],
-        box: Mailbox,
-        waiting: object,
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        """As `append`; who waits comes into its own mailbox, where its event loop looks, or to `fail`. `push` is to
-        follow."""
-        self._mailed(self._shell.append_mail(values, box, waiting, is_pushed_later=True), box, values, waiting, fail)
-
-    def _mailed(
-        self,
-        offset: int,
-        box: Mailbox,
-        values: Buffer | Sequence[Buffer],
-        waiting: object,
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        if offset < 0:
-
-            def submit(values: list[list[bytes]], waiting: list[object]) -> Sequence[int]:
-                return (self._shell.append_mail(values[0], box, waiting[0], has_waited=True),)
-
-            self._raise_refused(offset, one_append(submit, fail, values, waiting))
-
-    def append_all(
-        self, values: list[bytes], box: Mailbox, waiting: list[Any], fail: Callable[[Any, FastQuorumError], None]
-    ) -> list[Refused]:
-        """As `append_mail`, each value by itself, and written and sent together. Raises nothing: tells which were
-        refused, and why."""
-
-        def submit(values: list[bytes], waiting: list[Any]) -> Sequence[int]:
-            return self._shell.append_all(values, box, waiting, have_waited=True)
-
-        offsets = self._shell.append_all(values, box, waiting)
-        return self._not_taken(offsets, lambda: each_append(submit, fail, values, waiting))
-
-    def append_slots(self, values: list[bytes], slots: list[Slot]) -> list[Refused]:
-        """As `append_all`; the thread that waits in a slot is woken."""
-
-        def submit(values: list[bytes], slots: list[Slot]) -> Sequence[int]:
-            return self._shell.append_slots(values, slots, have_waited=True)
-
-        offsets = self._shell.append_slots(values, slots)
-        return self._not_taken(offsets, lambda: each_append(submit, _fail_slot, values, slots))
+    def _append_again(self, values: list[list[bytes]], tickets: list[AppendTicket]) -> Sequence[int]:
+        return (self._shell.append_mail(values[0], self._mailbox, tickets[0], has_waited=True),)
 
     def push(self) -> None:
-        """Write and send what was appended by `append_mail` and `append_soon`: many at once."""
+        """Write and send what was appended to be pushed later: many at once."""
         self._shell.push()
-
-    def append_slot(self, values: Buffer | Sequence[Buffer], slot: Slot, *, is_pushed_later: bool) -> None:
-        """As `append`; the thread that waits in the slot is woken. Who has more to append leaves the writing to the
-        native thread."""
-        offset = self._shell.append_slot(values, slot, is_pushed_later=is_pushed_later)
-        if is_pushed_later and offset >= 0:
-            self._shell.push_soon()
-        if offset < 0:
-
-            def submit(values: list[list[bytes]], slots: list[Slot]) -> Sequence[int]:
-                return (self._shell.append_slot(values[0], slots[0], has_waited=True),)
-
-            self._raise_refused(offset, one_append(submit, _fail_slot, values, slot))
 
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """See `LaneShell.begin_barrier`."""
-        self._barrier(self._shell.barrier_mail(self._mailbox, Passing(ticket)))
+        self.check_begun(self._shell.barrier_mail(self._mailbox, Passing(ticket)))
 
-    def barrier_mail(self, box: Mailbox, waiting: object) -> None:
-        """As `begin_barrier`; who waits comes into its own mailbox."""
-        self._barrier(self._shell.barrier_mail(box, waiting))
-
-    def barrier_slot(self, slot: Slot) -> None:
-        """As `begin_barrier`; the thread that waits in the slot is woken."""
-        self._barrier(self._shell.barrier_slot(slot))
-
-    def _barrier(self, number: int) -> None:
+    def check_begun(self, number: int) -> None:
+        """Raise why a barrier could not be begun, if its number says so."""
         if number < 0:
             self._raise_if_stopped()
             raise self.not_leader()
@@ -181,12 +117,12 @@ class NativeCallers(Tallied):
         found = self._numbers.error(code) or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
-    def _raise_refused(self, verdict: int, appends: Appends) -> None:
+    def raise_refused(self, verdict: int, appends: Appends) -> None:
         """An append that was not taken at once: queued if raft/ is deciding, else raises why not."""
-        for _, error in self._not_taken((verdict,), lambda: appends):
+        for _, error in self.not_taken((verdict,), lambda: appends):
             raise error
 
-    def _not_taken(self, offsets: Sequence[int], appends_of: Callable[[], Appends]) -> list[Refused]:
+    def not_taken(self, offsets: Sequence[int], appends_of: Callable[[], Appends]) -> list[Refused]:
         """Which of many are refused, and why; the others that were not taken at once wait for raft/'s decision."""
         if not offsets or min(offsets) >= 0:
             return []
@@ -337,7 +273,3 @@ class Passing(NamedTuple):
 
     def failed(self, error: FastQuorumError) -> None:
         self.ticket.failed(error)
-
-
-def _fail_slot(slot: Slot, error: FastQuorumError) -> None:
-    slot.fail(error)

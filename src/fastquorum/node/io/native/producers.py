@@ -58,7 +58,7 @@ class NativeProducers(NativeCallers):
                 self._refuse_unless_deposed(appends)
                 return
         if offset < 0:
-            self._raise_refused(offset, appends)
+            self.raise_refused(offset, appends)
 
     def _append_stamped(
         self,
