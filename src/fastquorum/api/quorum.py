@@ -12,12 +12,7 @@ from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer, ProducerChannel
-from fastquorum.api.standing import (
-    Standing,
-    Transfer,
-    append_timeout,
-    stop_grace_s,
-)
+from fastquorum.api.standing import Standing, Transfer, append_timeout, stop_grace_s
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.api.waiting import within

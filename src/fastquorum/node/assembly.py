@@ -153,8 +153,9 @@ def _services(replica: ReplicaView, member: Member, config: QuorumConfig, kernel
     context = ClientContext(
         replica, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels
     )
-    if member.log_kind is not LogKind.METADATA:  # whose records the door reads
-        replica.shell.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
+    fast_path = replica.shell.fast_path
+    if fast_path is not None and member.log_kind is not LogKind.METADATA:  # whose records the door reads
+        fast_path.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
     return Services(Door(context, forwarding, controller), controller)
 
 

@@ -107,8 +107,7 @@ class Replica:
         self._room_at_us: Micros = -1
         """When to look whether it has room again."""
         shell.not_leader = self.not_leader
-        self._door, self._controller = door, controller = serve(self)
-        shell.watches_commits = lambda: controller is not None or door.watches_commits or listener.watches_commits
+        self._door, self._controller = serve(self)
 
     # --- where things stand -------------------------------------------------------------------------------------------
 
@@ -471,6 +470,8 @@ class Replica:
 
         with FailureStops(self._stop, now_us):
             self.shell.tell(on_committed)
+            if self._controller is not None or self._door.watches_commits or self._listener.watches_commits:
+                self.shell.watch_commit()
 
     def _tell_left_out(self, now_us: Micros) -> None:
         left_out = self.log.snapshots.take_left_out()

@@ -67,7 +67,6 @@ class LaneCallers(Tallied):
         self.unparked: list[Unparked] = []
         self.not_leader: Callable[..., NotLeader] = NotLeader
         """Names the leader; set by the replica, which knows."""
-        self.watches_commits: Callable[[], bool] = bool
         self._batch_bytes_max = config.batch_bytes_max
         self._refuses_appends = False
         self._lane = lane

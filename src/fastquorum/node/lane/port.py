@@ -28,6 +28,22 @@ def with_answered(state: LaneState, answered: int) -> LaneState:
     return state._replace(fetch_in_flight=-1) if 0 <= answered == state.fetch_in_flight else state
 
 
+class NativeFastPath(Protocol):
+    """What answers clients where their frames arrive, before the replica's thread sees them."""
+
+    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
+        """Append plain batches of clients to a user log, and answer for them, as long as no more than unanswered_max
+        wait on one connection. Once, before anything comes."""
+
+    def settled(self, connection: Connection, frames: int) -> None:
+        """So many frames came on this accepted connection, and no answer to any is owed any more."""
+
+
+AnswerHeartbeat = Callable[[Connection, bytes, Micros], bool]
+"""Lock held. A frame of an accepted connection that is owed nothing: True if it was a heartbeat that `serve_beats` has,
+and is answered now."""
+
+
 class Shell(Protocol):
     """See `LaneShell` for the details of each method."""
 
@@ -39,10 +55,17 @@ class Shell(Protocol):
     handed_up: deque[HandUp]
     unparked: list[Unparked]
     not_leader: Callable[..., NotLeader]
-    watches_commits: Callable[[], bool]
-    """Does anybody of the replica's thread want to hear of the next commit? Set by the replica."""
+    """Names the leader; set by the replica, which has to know the shell before it can tell."""
     progress: Progress
     refusals: Refusals
+
+    @property
+    def fast_path(self) -> NativeFastPath | None:
+        """None: everything comes to the replica's thread."""
+
+    @property
+    def answer_beat(self) -> AnswerHeartbeat | None:
+        """None: the fast path has answered before."""
 
     @property
     def high_watermark(self) -> Offset: ...
@@ -96,10 +119,6 @@ class Shell(Protocol):
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None: ...
     def cut_off(self, error: BaseException) -> None: ...
     def send(self, connection: Connection, frame: Buffer) -> None: ...
-    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
-        """A user log: whoever can append a client's plain batch and answer for it without the door may do so, as long
-        as no more than unanswered_max wait on one connection. Once, before anything comes."""
-
     def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
         """Heartbeats that are kept there may be answered where they arrive, while this node leads, and is confirmed
         within confirmed_us_max. Once, before anything comes."""
@@ -109,17 +128,9 @@ class Shell(Protocol):
         elected. False where it is not known. now_us: if there is no better clock at hand."""
         ...
 
-    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        """Lock held. A frame of an accepted connection that is owed nothing: True if it was such a heartbeat, and is
-        answered now."""
-        ...
-
     def refuse_appends(self, refuse: bool) -> None:
         """Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches
         until somebody else has all that it has."""
-
-    def settled(self, connection: Connection, frames: int) -> None:
-        """So many frames came on this accepted connection, and no answer to any is owed any more."""
 
     def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
         """Without the lock. As `Lane.await_observers`; `are_observers_awaited` says when none is left, and then the

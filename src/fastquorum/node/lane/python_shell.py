@@ -27,11 +27,13 @@ from fastquorum.kernels.lane import (
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.node.lane.port import Terms, with_answered
-from fastquorum.types import Micros, NodeId, Offset, Uuid
+from fastquorum.types import Micros, NodeId, Offset
 
 
 class LaneShell(LaneCallers):
     """See the module for who may call what."""
+
+    fast_path = None
 
     @property
     def is_standing(self) -> bool:
@@ -143,9 +145,6 @@ class LaneShell(LaneCallers):
         self._appends.fail_queued(error or self.not_leader())
         self._barriers.fail_all()
 
-    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
-        """Nothing: it cannot."""
-
     def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
         self._beats, self._beats_confirmed_us_max = beats, confirmed_us_max
 
@@ -172,9 +171,6 @@ class LaneShell(LaneCallers):
         with self.lock:
             self.are_observers_awaited = self._lane.await_observers(ids, offset)
             return self.are_observers_awaited
-
-    def settled(self, connection: Connection, frames: int) -> None:
-        """Nothing: every client is answered by the door."""
 
     def look(self, now_us: Micros) -> LaneState | None:
         """A lane that waits for raft/ goes on waiting; another one is held for the moment that it takes."""

@@ -46,6 +46,8 @@ class Connections:
     ) -> None:
         """`on_drained`: more may be made for a connection. `on_gone`: one is gone that had a request open."""
         self._shell = shell
+        self._fast_path = shell.fast_path
+        self._answer_beat = shell.answer_beat
         self._lock = shell.lock
         self._peers = peers
         self.requests: Final = Requests()
@@ -104,7 +106,11 @@ class Connections:
         """Lock held. One frame, either way."""
         if self._peers.owns(connection):
             self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-        elif self.requests.owes(connection) or not self._shell.answer_beat(connection, frame, now_us):
+        elif (
+            self.requests.owes(connection)
+            or self._answer_beat is None
+            or not self._answer_beat(connection, frame, now_us)
+        ):
             self.requests.received(connection)
             self._offer(connection, frame, is_outgoing=False, now_us=now_us)
 
@@ -321,10 +327,10 @@ class Connections:
         self.send(parked.connection, frame)
 
     def answered(self, connection: Connection) -> None:
-        """A request on it has been answered, or wanted no answer. Once all are, the shell may answer by itself."""
+        """A request on it has been answered, or wanted no answer. Once all are, the fast path may answer by itself."""
         frames = self.requests.answered(connection)
-        if frames:
-            self._shell.settled(connection, frames)
+        if frames and self._fast_path is not None:
+            self._fast_path.settled(connection, frames)
         if connection in self._held_back and not self.must_wait(connection, is_next=False):
             self.on_drained(connection)
             self._transport.wake()

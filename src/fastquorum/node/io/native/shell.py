@@ -13,11 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import (
-    CorruptionError,
-    FastQuorumError,
-    FatalError,
-)
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
 from fastquorum.kernels import Buffer, Kernels, OffsetIndex, Producers, SegmentFile, SteadyBeats
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
@@ -36,7 +32,7 @@ from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native.producers import NativeProducers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import Terms, with_answered
+from fastquorum.node.lane.port import NativeFastPath, Terms, with_answered
 from fastquorum.node.lane.produce_answers import produce_answers
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log.log import Log
@@ -84,7 +80,9 @@ class Borrowing:
 
 
 class NativeShell(NativeProducers):
-    """Implements `node.lane.port.Shell`. See the module for who owns what."""
+    """Implements `node.lane.port.Shell` and `NativeFastPath`. See the module for who owns what."""
+
+    answer_beat = None
 
     def __init__(
         self,
@@ -104,7 +102,6 @@ class NativeShell(NativeProducers):
         self._handed_up_sizes: list[tuple[Connection, int]] = []
         self.events: list[Arrival] = []
         """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.codes`)."""
-        self.watches_commits: Callable[[], bool] = bool
         self._borrowing = Borrowing(shell, unwrapped)
         self._fetch_link: FetchLink | None = None
         self._fetch_answered = -1
@@ -114,6 +111,10 @@ class NativeShell(NativeProducers):
         self.trace_start = shell.trace_start
         self.trace_stop = shell.trace_stop
         self.trace_read = shell.trace_read
+
+    @property
+    def fast_path(self) -> NativeFastPath:
+        return self
 
     @property
     def is_open(self) -> bool:
@@ -298,10 +299,6 @@ class NativeShell(NativeProducers):
         """By the clock as it is now: what is decided may have come long after its turn began."""
         return self._shell.is_confirmed(within_us)
 
-    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        """The sockets' thread has seen to it already."""
-        return False
-
     def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
         return self._shell.await_observers(ids, offset)
 
@@ -373,5 +370,3 @@ class NativeShell(NativeProducers):
                 on_committed(high_watermark)
             elif not letters and not fates:
                 break
-        if self.watches_commits():
-            self._shell.watch_commit()
