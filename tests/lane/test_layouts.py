@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fastquorum
 from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, REQUEST_PARSERS
 from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, RESPONSE_PARSERS
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire import decode_request, decode_response, encode_request, encode_response, request_header
 from fastquorum.wire.lane.generate_cpp import generate as generate_cpp
-from fastquorum.wire.lane.generate_python import VERSIONS, generate_requests, generate_responses
+from fastquorum.wire.lane.roles import VERSIONS
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import Partition, fetch_request, fetch_response, value_batch
 
-SOURCE = Path(fastquorum.__file__).parent
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka-4.3.0" / "wire.jsonl.gz"
 UNKNOWN_WATERMARK = 0x7FFF_FFFF_FFFF_FFFF
 
@@ -29,13 +27,6 @@ int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
 uuids = st.binary(min_size=16, max_size=16).map(Uuid)
 names = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=60)
-
-
-@pytest.mark.parametrize(("kind", "generate"), [("request", generate_requests), ("response", generate_responses)])
-def test_the_checked_in_module_is_what_the_declarations_give(kind: str, generate: Callable[[], str]) -> None:
-    name = f"fetch_{kind}s.py"
-    checked_in = (SOURCE / "kernels" / "pure" / "lane" / name).read_text()
-    assert checked_in == generate(), f"run: python -m fastquorum.wire.lane.generate_python {kind} > .../lane/{name}"
 
 
 def test_the_checked_in_header_of_the_native_lane_is_what_the_declarations_give() -> None:

@@ -1,1 +1,1 @@
-"""Generators of the lane's Fetch layouts, Python and C++."""
+"""The generator of the native lane's Fetch layouts."""

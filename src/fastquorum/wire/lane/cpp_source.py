@@ -1,6 +1,6 @@
-"""C++ source of one Fetch layout: a parser and a writer, from the same declarations and roles as the Python ones.
+"""C++ source of one Fetch layout: a parser and a writer, from declarations and a table of roles.
 
-Knows the wire types, not what Fetch means (`generate_python` says that). The text uses `FrameReader` and `FrameWriter`
+Knows the wire types, not what Fetch means (`roles` says that). The text uses `FrameReader` and `FrameWriter`
 of `ext/core/fetch_frames.h`. Source: KIP-482 (compact types, tags).
 """
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fastquorum.wire.codec.source import wire_fields
 from fastquorum.wire.codec.varint import uvarint
-from fastquorum.wire.lane.python_source import ONE_BYTE, Kind, Part, Roles, element_of, tag_members
+from fastquorum.wire.lane.roles import ONE_BYTE, Kind, Part, Roles, element_of, tag_members
 from fastquorum.wire.message import Struct
 from fastquorum.wire.types import Field, Shape
 

@@ -1,7 +1,8 @@
 """Generates the Fetch layouts of the native lane: `python -m fastquorum.wire.lane.generate_cpp` prints the header.
 
-The twin of `generate_python`: the same declarations, the same roles, as C++. `ext/core/fetch_layout.h` is checked in,
-and a test compares the two.
+The native lane may not import this room; what it knows of Fetch is `ext/core/fetch_layout.h`, written by this module
+from the declarations in `wire.messages.fetch` and from `roles`, and checked in. A test compares them. A parser refuses
+all but the steady state, and raft/ gets the frame. The pure twin, a few dozen lines, is written by hand.
 """
 
 import sys
@@ -9,11 +10,8 @@ from typing import Final
 
 from fastquorum.wire.headers import RequestHeader, ResponseHeader
 from fastquorum.wire.lane.cpp_source import INDENT, CppParser, CppWriter
-from fastquorum.wire.lane.generate_python import REQUEST, RESPONSE, VERSIONS
-from fastquorum.wire.lane.python_source import Kind, Part, Roles, names
+from fastquorum.wire.lane.roles import REQUEST, RESPONSE, VERSIONS, Kind, Parts, Roles, names
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
-
-Parts = dict[int, tuple[Part, ...]]
 
 HEAD: Final = """\
 // Fetch {first}-{last} in the steady state's shape: parsers and writers.

@@ -1,5 +1,14 @@
 """Compact lengths and tagged fields, as the Fetch layouts read and write them. Source: KIP-482."""
 
+from typing import Final
+
+from fastquorum.types import TOPIC_NAME
+
+VERSIONS: Final = range(12, 19)
+"""Of Fetch, that have a layout."""
+NAMED_TOPIC: Final = bytes([len(TOPIC_NAME) + 1]) + TOPIC_NAME.encode()
+"""The only topic, as Fetch 12 says it; later versions say its id."""
+
 
 def uvarint(value: int) -> bytes:
     out = bytearray()
