@@ -1,4 +1,4 @@
-// What the generated Fetch layouts are written with: a reader that refuses to run past the end, a writer into a small buffer.
+// What the Fetch layouts are written with: a reader that refuses to run past the end, a writer into a small buffer.
 // Source: KIP-482 (compact types, tags).
 #pragma once
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastquorum.kernels.pure.lane.compact import VERSIONS
 from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, REQUEST_PARSERS
 from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_ENCODERS, RESPONSE_PARSERS
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire import decode_request, decode_response, encode_request, encode_response, request_header
-from fastquorum.wire.lane.generate_cpp import generate as generate_cpp
-from fastquorum.wire.lane.roles import VERSIONS
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import Partition, fetch_request, fetch_response, value_batch
 
@@ -27,11 +26,6 @@ int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
 uuids = st.binary(min_size=16, max_size=16).map(Uuid)
 names = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=60)
-
-
-def test_the_checked_in_header_of_the_native_lane_is_what_the_declarations_give() -> None:
-    checked_in = (GOLDEN.parents[3] / "ext" / "core" / "fetch_layout.h").read_text()
-    assert checked_in == generate_cpp(), "run: python -m fastquorum.wire.lane.generate_cpp > ext/core/fetch_layout.h"
 
 
 @settings(max_examples=300)

@@ -399,7 +399,7 @@ class LeaderLane {
         const ResponseVarying varying{peer.correlation_id, high_watermark, log_.start_offset(), records.size};
         FrameWriter head, tail;
         write_response(peer.api_version, head, fixed_, varying);
-        write_response_tail(peer.api_version, tail, fixed_, varying);
+        write_response_tail(peer.api_version, tail, fixed_);
         context_.out.send(peer.connection, Frame{{{head.data(), head.size()}, records, {tail.data(), tail.size()}}});
         return true;
     }

@@ -25,6 +25,9 @@ _UNKNOWN_WATERMARK: Final = 0x7FFF_FFFF_FFFF_FFFF
 _ZERO_UUID: Final = bytes(16)
 _CLUSTER_ID_MAX: Final = 0x7F
 """A longer one is not the steady state's: its length is not one byte."""
+# What stands before the topic, and behind it: no session, one topic; partition 0.
+_ONE_TOPIC: Final = b"\0\0\0\0\xff\xff\xff\xff\2"
+_ONE_PARTITION: Final = b"\2\0\0\0\0"
 _HEAD: Final = struct.Struct(">h2xih")
 _BEHIND_PARTITION: Final = struct.Struct(">BBBB")
 _WATERMARK: Final = struct.Struct(">q")
@@ -36,20 +39,18 @@ _REPLICA_TAG: Final = b"\1\x0d"
 
 
 def _parser(version: int) -> RequestParser:
-    has_replica = version < 15
-    body = struct.Struct(f">B{'i' if has_replica else ''}i4xi1xiiB{'19s' if version < 13 else '16s'}Biiqi12xB")
+    is_named, has_replica = version < 13, version < 15
+    body = struct.Struct(f">B{'i' if has_replica else ''}i4xi1x9s{'19s' if is_named else '16s'}5siqi12xB")
 
     def parse(frame: bytes) -> RequestFields | None:
         try:
             api_key, correlation_id, size = _HEAD.unpack_from(frame)
             at = _HEAD.size + max(size, 0)
-            header_tags, *replica, wait_ms, bytes_max, session_id, session_epoch, topics, topic, partitions, index = (
-                values := body.unpack_from(frame, at)
-            )[:-4]
-            steady = (api_key, header_tags, session_id, session_epoch, topics, partitions, index)
-            if steady != (_API_KEY, 0, 0, -1, 2, 2, 0) or size < -1 or (version < 13 and topic != NAMED_TOPIC):
+            values = body.unpack_from(frame, at)
+            wait_ms, bytes_max, one_topic, topic, one_partition, epoch, offset, last_epoch, tags = values[-9:]
+            is_steady = one_topic == _ONE_TOPIC and one_partition == _ONE_PARTITION and values[0] == 0
+            if not is_steady or api_key != _API_KEY or size < -1 or (is_named and topic != NAMED_TOPIC):
                 return None
-            *position, tags = values[-4:]
             tail = _parse_tail(version, frame, at + body.size, tags)
         except (IndexError, struct.error):
             return None
@@ -57,10 +58,10 @@ def _parser(version: int) -> RequestParser:
             return None
         cluster_id, replica_id, directory_id, high_watermark = tail
         if has_replica:
-            (replica_id,) = replica
-        topic_id = None if version < 13 else topic
+            replica_id = values[1]
+        topic_id = None if is_named else topic
         known = (correlation_id, cluster_id, replica_id, wait_ms, bytes_max, topic_id)
-        return (*known, *position, directory_id, high_watermark)
+        return (*known, epoch, offset, last_epoch, directory_id, high_watermark)
 
     return parse
 
@@ -111,8 +112,8 @@ def _encoder_maker(version: int) -> RequestEncoderMaker:
         replica = struct.pack(">i", replica_id)
         head = struct.pack(">hh", _API_KEY, api_version)
         middle = struct.pack(">h", len(client_id)) + client_id + b"\0" + (b"" if has_state else replica)
-        middle += struct.pack(">i4xi1xiiB", max_wait_ms, max_bytes, 0, -1, 2)
-        middle += (NAMED_TOPIC if version < 13 else topic_id) + struct.pack(">Bi", 2, 0)
+        middle += struct.pack(">i4xi1x", max_wait_ms, max_bytes) + _ONE_TOPIC
+        middle += (NAMED_TOPIC if version < 13 else topic_id) + _ONE_PARTITION
         names_directory = has_directory and directory_id != _ZERO_UUID
         tail = struct.pack(">q4xB", -1, names_directory + has_watermark)
         tail += tagged(0, directory_id) if names_directory else b""

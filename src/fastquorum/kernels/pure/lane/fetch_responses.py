@@ -19,6 +19,11 @@ ResponseEncoder = Callable[[int, int, int, bytes], bytes]
 ResponseParser = Callable[[bytes], ResponseFields | None]
 ResponseEncoderMaker = Callable[[bytes, int, int, bytes | None, int], ResponseEncoder]
 
+# What stands between the correlation id, the topic, the offsets and the records: no throttling, no error, no session,
+# one topic; partition 0 without an error; no aborted transactions, no other replica to read from.
+_ONE_TOPIC: Final = bytes(11) + b"\2"
+_ONE_PARTITION: Final = b"\2" + bytes(6)
+_NOTHING_ELSE: Final = b"\1\xff\xff\xff\xff"
 _LEADER: Final = struct.Struct(">iiB")
 _LEADER_TAG: Final = b"\1\x09"
 """With the size of what follows it."""
@@ -26,27 +31,26 @@ _ENDPOINTS_TAG: Final = 0
 
 
 def _parser(version: int) -> ResponseParser:
-    head = struct.Struct(f">iBihiB{'19s' if version < 13 else '16s'}Bihq8xqBiB")
+    is_named = version < 13
+    head = struct.Struct(f">i12s{'19s' if is_named else '16s'}7sq8xq5sB")
 
     def parse(frame: bytes) -> ResponseFields | None:
         try:
-            correlation_id, *steady, topic, partitions, index, error = (values := head.unpack_from(frame))[:10]
-            high_watermark, log_start_offset, aborted, preferred, size = values[10:]
-            if (*steady, partitions, index, error, aborted, preferred) != (0, 0, 0, 0, 2, 2, 0, 0, 1, -1):
+            correlation_id, one_topic, topic, one, high_watermark, log_start, nothing, size = head.unpack_from(frame)
+            if one_topic != _ONE_TOPIC or one != _ONE_PARTITION or nothing != _NOTHING_ELSE:
                 return None
             at = head.size
             if size > 0x7F:
                 size, at = read_uvarint(frame, at - 1)
-            if not size or (version < 13 and topic != NAMED_TOPIC):
+            if not size or (is_named and topic != NAMED_TOPIC):
                 return None
-            start, end = at, at + size - 1
+            end = at + size - 1
             leader = _parse_tail(version, frame, end)
         except (IndexError, struct.error):
             return None
         if leader is None:
             return None
-        topic_id = None if version < 13 else topic
-        return (correlation_id, topic_id, high_watermark, log_start_offset, *leader, start, end)
+        return correlation_id, None if is_named else topic, high_watermark, log_start, *leader, at, end
 
     return parse
 
@@ -69,10 +73,8 @@ def _parse_tail(version: int, frame: bytes, at: int) -> tuple[int, int] | None:
 
 def _encoder_maker(version: int) -> ResponseEncoderMaker:
     def make(topic_id: bytes, leader_id: int, leader_epoch: int, host: bytes | None, port: int) -> ResponseEncoder:
-        head = struct.pack(">BihiB", 0, 0, 0, 0, 2) + (NAMED_TOPIC if version < 13 else topic_id)
-        head += struct.pack(">Bih", 2, 0, 0)
-        middle, behind = struct.pack(">q", -1), struct.pack(">Bi", 1, -1)
-        pack = struct.Struct(f">i{len(head)}sq{len(middle)}sq{len(behind)}s").pack
+        head = _ONE_TOPIC + (NAMED_TOPIC if version < 13 else topic_id) + _ONE_PARTITION
+        pack = struct.Struct(f">i{len(head)}sqqq5s").pack
         tail = b"\1" + tagged(1, struct.pack(">iiB", leader_id, leader_epoch, 0)) + b"\0"
         if version >= 16 and host is not None:
             endpoint = struct.pack(">Bi", 2, leader_id) + uvarint(len(host) + 1) + host
@@ -82,7 +84,7 @@ def _encoder_maker(version: int) -> ResponseEncoderMaker:
             tail += b"\0"
 
         def encode(correlation_id: int, high_watermark: int, log_start_offset: int, records: bytes) -> bytes:
-            fixed = pack(correlation_id, head, high_watermark, middle, log_start_offset, behind)
+            fixed = pack(correlation_id, head, high_watermark, -1, log_start_offset, _NOTHING_ELSE)
             return b"".join((fixed, uvarint(len(records) + 1), records, tail))
 
         return encode

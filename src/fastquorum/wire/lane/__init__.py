@@ -1,1 +1,0 @@
-"""The generator of the native lane's Fetch layouts."""
