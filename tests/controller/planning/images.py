@@ -1,4 +1,4 @@
-"""A cluster's layout from its image: for a controller, which has nothing else."""
+"""A cluster's layout from its image, for tests of what is planned of a layout."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
