@@ -24,11 +24,11 @@ from fastquorum.spark.engines.spark_engine import SparkEngine
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
-from fastquorum.spark.pipelines import invariants
-from fastquorum.spark.pipelines import latency as latencies
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
+from fastquorum.spark.pipelines.invariants import findings
+from fastquorum.spark.pipelines.latency import report
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.records.cluster import ConfigRecord
 from tests.spark.damage import change as overwrite
@@ -99,7 +99,7 @@ def test_marks_are_read_before_logs_so_that_none_says_more_than_is_read(
     planned = job(spark, str(tmp_path))
     know_committed(tmp_path / "n1", LOG, END)  # before it has the last batch, as nothing writes it
     found = planned.toArrow()
-    accusing = auditing if job is jobs.audit_replicas else invariants
+    accusing = auditing if job is jobs.audit_replicas else findings
     assert not accusing.accuses(found)
     assert accusing.accuses(job(spark, str(tmp_path)).toArrow())
 
@@ -113,14 +113,14 @@ def test_spark_gives_no_vote_to_a_directory_under_another_id(spark: "SparkSessio
     found = engine.audit_replicas(str(tmp_path)).sort_by("directory")
     assert found == local.audit_replicas(str(tmp_path))
     assert found["verdict"].to_pylist().count("lacks committed records") == 2
-    promises = invariants.as_report(engine.audit_invariants(str(tmp_path)))
-    assert promises == invariants.as_report(local.audit_invariants(str(tmp_path)))
+    promises = findings.as_report(engine.audit_invariants(str(tmp_path)))
+    assert promises == findings.as_report(local.audit_invariants(str(tmp_path)))
     assert promises["kinds"] == {"not-on-majority": 1}
 
 
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:
-    report = invariants.as_report(jobs.audit_invariants(spark, str(clusters)).toArrow())
-    assert report == invariants.as_report(LocalEngine().audit_invariants(str(clusters)))
+    report = findings.as_report(jobs.audit_invariants(spark, str(clusters)).toArrow())
+    assert report == findings.as_report(LocalEngine().audit_invariants(str(clusters)))
     told = [(row["cluster_id"], row["kind"], row["node_ids"]) for row in report["violations"]]
     assert told == [
         ("cut", "fenced-leads", [1]),
@@ -138,7 +138,7 @@ def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Pat
     here, there = LocalEngine(2), SparkEngine(spark)
     assert here.audit_replicas(path) == there.audit_replicas(path).sort_by("directory")
     both = (here.audit_invariants(path), there.audit_invariants(path))
-    assert invariants.as_report(both[0]) == invariants.as_report(both[1])
+    assert findings.as_report(both[0]) == findings.as_report(both[1])
     looked = [unusual.as_report(each.anomalies(path, 30.0)) for each in (here, there)]
     assert looked[0] == looked[1]
     told = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
@@ -164,7 +164,7 @@ def test_one_process_merges_and_compares_latencies_as_spark_does(spark: "SparkSe
     by = ("driver", "workload")
     for before in (None, str(tmp_path / "before")):
         here, there = (
-            latencies.as_report(found.merged, by, compared=found.compared, errors=found.errors, doubles=found.doubles)
+            report.as_report(found.merged, by, compared=found.compared, errors=found.errors, doubles=found.doubles)
             for engine in (LocalEngine(2), SparkEngine(spark))
             for found in [engine.latency(str(tmp_path / "after"), before, by, 1.05)]
         )
@@ -239,7 +239,7 @@ def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(
 
 
 def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = invariants.as_report(LocalEngine().audit_invariants(str(clusters / "faulty")))
+    report = findings.as_report(LocalEngine().audit_invariants(str(clusters / "faulty")))
     spark_audit_invariants.show({"logs": 3, **report})
     told = capsys.readouterr().out
     assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in told

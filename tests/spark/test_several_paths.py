@@ -11,7 +11,7 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.data import unpack_cluster
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.pipelines.latency import files_at, find_files
+from fastquorum.spark.pipelines.latency.files import files_at, find_files
 from fastquorum.spark.stored.logs import find, find_all
 from tests.wire.golden import CLUSTER
 

@@ -18,8 +18,8 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
+from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.storage.format import ORDER
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io.directory import DataDirectory
@@ -367,7 +367,7 @@ def test_an_epoch_that_began_behind_a_log_that_lost_its_mark_says_that_it_went_o
     assert verified(node, capsys)[0] == 4
     (row,) = as_report(LocalEngine(1).audit_replicas(str(node)))["divergent"]
     assert "has an epoch that began at offset 500" in row["why"]
-    found = invariants.as_report(LocalEngine(1).audit_invariants(str(node)))
+    found = findings.as_report(LocalEngine(1).audit_invariants(str(node)))
     assert [each["kind"] for each in found["violations"]] == ["lost-records"]
     mark.write_bytes(kept)  # which says that the log ends there, whatever else was written down
     opened(node, kernels)

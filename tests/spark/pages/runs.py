@@ -7,8 +7,9 @@ import pyarrow as pa
 from fastquorum.spark.pipelines.anomalies import Finding, Kind
 from fastquorum.spark.pipelines.anomalies import as_report as as_anomalies_report
 from fastquorum.spark.pipelines.anomalies.findings import table_of
-from fastquorum.spark.pipelines.latency import as_report as as_latency_report
-from fastquorum.spark.pipelines.latency import compared, merged
+from fastquorum.spark.pipelines.latency.comparing import compared
+from fastquorum.spark.pipelines.latency.merging import merged
+from fastquorum.spark.pipelines.latency.report import as_report as as_latency_report
 from fastquorum.spark.pipelines.sim_sweep import SCHEMA as SEEDS
 from fastquorum.spark.pipelines.sim_sweep import as_report as as_sweep_report
 from tests.spark.pipelines.test_latency import rows, spread

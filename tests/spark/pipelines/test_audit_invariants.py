@@ -21,20 +21,10 @@ from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.prng import Prng
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines.invariants import (
-    BASE_COLUMNS,
-    RECORD_COLUMNS,
-    TYPES,
-    Finding,
-    Kind,
-    as_report,
-    audit_log,
-    base_facts_of,
-    facts_of,
-    merged,
-    record_facts,
-)
-from fastquorum.spark.pipelines.invariants.findings import NOTHING, Whose, table_of
+from fastquorum.spark.pipelines.invariants.facts import BASE_COLUMNS, TYPES, base_facts_of, facts_of, record_facts
+from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMNS
+from fastquorum.spark.pipelines.invariants.findings import NOTHING, Finding, Kind, Whose, as_report, merged, table_of
+from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.spark.stored.stores import LocalStore

@@ -17,17 +17,11 @@ from fastquorum.kernels.stages import BUCKETS, StageHistogram, TracedGroup, buck
 from fastquorum.load.hdr import Histogram, Interval
 from fastquorum.load.reports import history
 from fastquorum.load.reports.files import write_hdr
-from fastquorum.spark.pipelines.latency import (
-    MERGED,
-    ROWS,
-    as_report,
-    compared,
-    find_files,
-    merged,
-    rows_of,
-    without_doubles,
-)
-from fastquorum.spark.pipelines.latency.comparing import Verdict
+from fastquorum.spark.pipelines.latency.comparing import Verdict, compared
+from fastquorum.spark.pipelines.latency.files import find_files
+from fastquorum.spark.pipelines.latency.merging import MERGED, merged
+from fastquorum.spark.pipelines.latency.reading import ROWS, rows_of, without_doubles
+from fastquorum.spark.pipelines.latency.report import as_report
 from fastquorum.spark.pipelines.latency.significance import bootstrap_ratio, rank_p, smallest_p
 from fastquorum.trace import chrome_trace
 from tests.load.results import result, sweep

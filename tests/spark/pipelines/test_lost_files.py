@@ -11,8 +11,8 @@ from fastquorum.cli.main import main
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report
+from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.findings import Severity
@@ -54,7 +54,7 @@ def node(closed_node: Path, tmp_path: Path) -> Path:
 
 
 def broken(root: Path) -> list[tuple[str, str]]:
-    found = invariants.as_report(LocalEngine(1).audit_invariants(str(root)))
+    found = findings.as_report(LocalEngine(1).audit_invariants(str(root)))
     return [(row["kind"], row["says"]) for row in found["violations"]]
 
 
@@ -206,6 +206,6 @@ def test_a_directory_on_which_no_node_starts_is_told_by_both_audits_whatever_its
     assert Path(name).name in said or said == NO_STATE
     assert main(["audit", "replicas", str(node)]) == 0
     assert text in capsys.readouterr().out.replace("\n", " ")
-    every = invariants.as_report(LocalEngine(1).audit_invariants(str(node)))
+    every = findings.as_report(LocalEngine(1).audit_invariants(str(node)))
     ((told, says),) = [(row["kind"], row["says"]) for row in (*every["violations"], *every["notes"])]
     assert (told, says) == (kind, said)

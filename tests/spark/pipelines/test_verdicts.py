@@ -12,10 +12,10 @@ from hypothesis import given, settings
 
 from fastquorum.kernels import load
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import choice_of
+from fastquorum.spark.pipelines.invariants import findings, majority
 from fastquorum.spark.pipelines.invariants.findings import NOTHING
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import Scan
@@ -65,8 +65,8 @@ def test_older_copies_are_a_finding_as_soon_as_no_majority_has_what_was_committe
     assert {row["committed_end"] for row in rows} == {world.end}
     (chosen,) = choice_of(world.batches(), world.told()).to_pylist()
     assert (chosen["end_offset"], chosen["unread"], chosen["unproven"]) == (world.end, None, None)
-    majority = invariants.audit_majority(world.batches(), world.told())
-    found = invariants.as_report(invariants.merged(majority))
+    table = majority.audit_majority(world.batches(), world.told())
+    found = findings.as_report(findings.merged(table))
     lacking = sorted(name for name, (verdict, _) in world.expected.items() if verdict is Verdict.LACKING)
     assert [row["directories"] for row in found["violations"]] == ([lacking] if lacking else [])
 
@@ -442,7 +442,7 @@ def test_an_overlapping_segment_is_named_and_hides_nobody(real: Path) -> None:
     assert [row["verdict"] for row in found] == [Verdict.DIVERGENT, Verdict.TAIL, Verdict.SAME]
     assert (found[0]["offset"], found[0]["committed_end"]) == (rows[0]["base_offset"], 3836)
     assert "an earlier one goes on to offset 3835" in found[0]["why"]
-    assert invariants.as_report(LocalEngine().audit_invariants(str(real)))["violations"][0]["node_ids"] == [1]
+    assert findings.as_report(LocalEngine().audit_invariants(str(real)))["violations"][0]["node_ids"] == [1]
 
 
 def test_a_link_to_nothing_is_told_of_and_the_others_are_judged(real: Path) -> None:
@@ -476,18 +476,18 @@ def test_a_log_that_lost_everything_breaks_a_promise(real: Path, how: str) -> No
             segment.write_bytes(bytes(segment.stat().st_size))
         case _:
             segment.unlink()
-    report = invariants.as_report(LocalEngine().audit_invariants(str(real / "c1")))
+    report = findings.as_report(LocalEngine().audit_invariants(str(real / "c1")))
     assert report["kinds"] == {"lost-records": 1}
     assert audit_of(real)["c1"] == (Verdict.DIVERGENT, 3836)
 
 
 def test_logs_of_which_nothing_says_what_they_held_are_not_said_to_keep_promises(tmp_path: Path) -> None:
     emptied = Replicas(tmp_path, 1, 2, 3)
-    report = invariants.as_report(LocalEngine().audit_invariants(str(tmp_path)))
+    report = findings.as_report(LocalEngine().audit_invariants(str(tmp_path)))
     assert (report["violations"], [note["kind"] for note in report["notes"]]) == ([], ["unchecked"])
     assert report["notes"][0]["node_ids"] == [1, 2, 3]
     emptied.append(batch(0, 4), 1, 2)
-    notes = invariants.as_report(LocalEngine().audit_invariants(str(tmp_path)))["notes"]
+    notes = findings.as_report(LocalEngine().audit_invariants(str(tmp_path)))["notes"]
     assert [note["node_ids"] for note in notes if note["says"] == NOTHING] == [[3]]
     assert [note["node_ids"] for note in notes if note["says"] == NO_STATE] == [[1, 2]]
 
@@ -502,7 +502,7 @@ def test_a_log_whose_first_segment_is_gone_is_divergent_unless_a_snapshot_is_of_
         rows = audit_cluster(batches_at(str(three.root)), told_at(str(three.root))).to_pylist()
         assert [row["verdict"] for row in rows] == [Verdict.DIVERGENT, Verdict.SAME, Verdict.SAME]
         assert rows[0]["why"] == "its log begins at offset 4, and no snapshot says what was before"
-        violations = invariants.as_report(LocalEngine().audit_invariants(str(three.root)))["violations"]
+        violations = findings.as_report(LocalEngine().audit_invariants(str(three.root)))["violations"]
         assert [each["node_ids"] for each in violations if each["kind"] == "missing-segment"] == [[1]]
 
 
@@ -517,7 +517,7 @@ def test_what_cannot_be_read_at_the_end_of_a_log_is_no_tail(tmp_path: Path, how:
     rows = audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))).to_pylist()
     assert [row["verdict"] for row in rows] == [Verdict.SAME, Verdict.UNDECIDED, Verdict.SAME]
     assert rows[1]["why"].startswith("it cannot be read: ")
-    (violation,) = invariants.as_report(LocalEngine().audit_invariants(str(tmp_path)))["violations"]
+    (violation,) = findings.as_report(LocalEngine().audit_invariants(str(tmp_path)))["violations"]
     assert violation["node_ids"] == [2]
 
 
@@ -528,7 +528,7 @@ def test_a_log_that_ends_below_its_own_mark_has_lost_records_though_nobody_else_
     mark.write_bytes(encode_mark(load("native"), Mark(LogPosition(6, 0, 1000), 0)))
     found = audit_of(tmp_path)
     assert found["n1"][0] is Verdict.DIVERGENT
-    assert invariants.as_report(LocalEngine().audit_invariants(str(tmp_path)))["kinds"] == {"lost-records": 1}
+    assert findings.as_report(LocalEngine().audit_invariants(str(tmp_path)))["kinds"] == {"lost-records": 1}
 
 
 def test_a_mark_that_a_node_wrote_since_its_log_was_found_says_nothing_of_what_was_read(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fastquorum.errors import DirectoryError
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.stored.live_logs import LOOKS_MAX
 from fastquorum.storage.names import checkpoint_name
@@ -28,7 +28,7 @@ def said_of_replicas(root: Path) -> set[str]:
 
 
 def said_of_promises(root: Path) -> set[str]:
-    return set(invariants.as_report(LocalEngine(1).audit_invariants(str(root)))["kinds"])
+    return set(findings.as_report(LocalEngine(1).audit_invariants(str(root)))["kinds"])
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS)

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 from fastquorum.spark.engines.engine import Engine
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.local_reads import clusters_at
-from fastquorum.spark.pipelines import invariants
-from fastquorum.spark.pipelines.invariants import Kind
+from fastquorum.spark.pipelines.invariants import Kind, findings
 from fastquorum.spark.pipelines.replicas import Verdict
 from tests.spark.verdicts.directories import Layout, Written, dressed, emptied, of_stranger, written
 from tests.spark.verdicts.losses import LOSSES, Damaged, Loss, older_put_back
@@ -80,7 +79,7 @@ def found_by(engine: Engine, path: str, names: dict[str, str]) -> Findings:
         for row in rows
     }
     assert len(replicas) == len(rows), "a directory that is meant twice has two rows"
-    report = invariants.as_report(engine.audit_invariants(path))
+    report = findings.as_report(engine.audit_invariants(path))
     promises = [
         (row["kind"], row["offset"], row["epoch"], sorted(map(named, row["directories"])))
         for row in report["violations"]

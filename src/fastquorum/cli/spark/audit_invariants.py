@@ -30,14 +30,14 @@ def run(arguments: argparse.Namespace) -> int:
     passed_over = shared.passed_over(arguments.master, path)
     with shared.engine_of(arguments, "looking for broken promises") as engine:
         found = engine.audit_invariants(path)
-    from fastquorum.spark.pipelines import invariants
+    from fastquorum.spark.pipelines.invariants import findings
     from fastquorum.spark.stored.logs import find_all
 
     logs = find_all(path).logs
     report = {
         "logs": len(logs),
-        **invariants.as_report(found),
-        "empty_clusters": invariants.empty_clusters(found, logs),
+        **findings.as_report(found),
+        "empty_clusters": findings.empty_clusters(found, logs),
         "passed_over": passed_over,
     }
     shared.hand_out(arguments, report, found, page_of, show)

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_arrow()
     path = shared.path_of(arguments)
     by = _groups(arguments.by)
-    from fastquorum.spark.pipelines.latency import files_at
+    from fastquorum.spark.pipelines.latency.files import files_at
 
     unread = []
     for each in (path, *([] if arguments.before is None else [split_by_commas(arguments.before)])):
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with shared.engine_of(arguments) as engine:
         found = engine.latency(path, arguments.before, by, arguments.threshold)
-    from fastquorum.spark.pipelines.latency import as_report
+    from fastquorum.spark.pipelines.latency.report import as_report
 
     merged, compared, errors, doubles = found
     report = as_report(merged, by, compared=compared, errors=[*unread, *errors], doubles=doubles)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _groups(text: str) -> tuple[str, ...]:
     from fastquorum.errors import UsageError
-    from fastquorum.spark.pipelines.latency import GROUPS
+    from fastquorum.spark.pipelines.latency.reading import GROUPS
 
     names = tuple(each.strip() for each in text.split(",") if each.strip())
     for each in names:

@@ -25,7 +25,7 @@ class Engine(Protocol):
         """`pipelines.audit_replicas.SCHEMA`."""
 
     def audit_invariants(self, path: str) -> pa.Table:
-        """`pipelines.invariants.SCHEMA`."""
+        """`pipelines.invariants.findings.SCHEMA`."""
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
         """`pipelines.anomalies.SCHEMA`."""

@@ -11,8 +11,17 @@ import pyarrow as pa
 from fastquorum.spark.engines.reads import choice, of_directories, read_now, table, told_of, with_rows
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
-from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.invariants import (
+    facts,
+    findings,
+    leaders,
+    majority,
+    offsets,
+    replaying,
+    snapshots,
+    whole,
+)
 from fastquorum.spark.pipelines.packing import PACKED, Packing
 
 if TYPE_CHECKING:
@@ -27,77 +36,50 @@ def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     told = told_of(spark, path)
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
-    return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
-
-
-def _audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
-    return auditing.audit_cluster(batches, told)
+    return both.applyInArrow(auditing.audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
 
 def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
-    """What breaks a promise of a metadata log, of `invariants.SCHEMA`: no rows, none is broken. Shuffled, by directory,
+    """What breaks a promise of a metadata log, of `findings.SCHEMA`: no rows, none is broken. Shuffled, by directory,
     are a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
     findings."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
-    types, mode = ",".join(invariants.TYPES), "quarantine"
+    schema, said = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
+    types, mode = ",".join(facts.TYPES), "quarantine"
     known = told_of(spark, path)
     told = read_now(
-        table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS, mode=mode).unionByName(
-            table(spark, path, "quorum_state", invariants.STATE_COLUMNS, mode=mode), allowMissingColumns=True
+        table(spark, path, "checkpoints", offsets.CHECKPOINT_COLUMNS, mode=mode).unionByName(
+            table(spark, path, "quorum_state", offsets.STATE_COLUMNS, mode=mode), allowMissingColumns=True
         )
     )
-    batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
-    control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
-    base = table(spark, path, "base", invariants.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
-        invariants.base_facts, said
-    )
-    records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode)  # of all types: can it be read?
-    replay = table(spark, path, "replay", invariants.REPLAY_COLUMNS, mode=mode)
-    facts = (
-        records.mapInArrow(invariants.record_facts, said)
+    batches = table(spark, path, "batches", whole.BATCH_COLUMNS, mode=mode)
+    control = table(spark, path, "control", leaders.COLUMNS, mode=mode, types=leaders.TYPE)
+    base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(facts.base_facts, said)
+    records = table(spark, path, "records", facts.COLUMNS, mode=mode)  # of all types: can it be read?
+    replay = table(spark, path, "replay", facts.REPLAY_COLUMNS, mode=mode)
+    told_by_records = (
+        records.mapInArrow(facts.record_facts, said)
         .unionAll(base)
-        .unionAll(replay.mapInArrow(invariants.replay_facts, said))
+        .unionAll(replay.mapInArrow(facts.replay_facts, said))
     )
-    snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
+    checkpoints = table(spark, path, "snapshots", snapshots.COLUMNS, mode=mode)
+    of_cluster = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
     found = (
         batches.groupBy("directory")
         .cogroup(told.groupBy("directory"))
-        .applyInArrow(_audit_offsets, schema)
-        .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
-        .unionAll(
-            batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id")).applyInArrow(_audit_majority, schema)
-        )
-        .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
-        .unionAll(snapshots.mapInArrow(_audit_snapshots, schema))
+        .applyInArrow(offsets.audit_offsets, schema)
+        .unionAll(told_by_records.groupBy("directory").applyInArrow(replaying.audit_log, schema))
+        .unionAll(of_cluster.applyInArrow(majority.audit_majority, schema))
+        .unionAll(control.groupBy("cluster_id").applyInArrow(leaders.audit_leaders, schema))
+        .unionAll(checkpoints.mapInArrow(_audit_snapshots, schema))
     )
-    return found.groupBy("cluster_id").applyInArrow(_merged, schema)
-
-
-def _audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
-    return invariants.audit_offsets(batches, told)
-
-
-def _audit_majority(batches: pa.Table, told: pa.Table) -> pa.Table:
-    return invariants.audit_majority(batches, told)
-
-
-def _audit_log(facts: pa.Table) -> pa.Table:
-    return invariants.audit_log(facts)
-
-
-def _audit_leaders(control: pa.Table) -> pa.Table:
-    return invariants.audit_leaders(control)
+    return found.groupBy("cluster_id").applyInArrow(findings.merged, schema)
 
 
 def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from invariants.audit_snapshots(pa.Table.from_batches([batch])).to_batches()
-
-
-def _merged(found: pa.Table) -> pa.Table:
-    return invariants.merged(found)
+        yield from snapshots.audit_snapshots(pa.Table.from_batches([batch])).to_batches()
 
 
 def anomalies(

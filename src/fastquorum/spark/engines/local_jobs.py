@@ -12,11 +12,11 @@ from fastquorum.spark.engines.reads import Choice, pairs_of, unproven_of, why_no
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
-from fastquorum.spark.pipelines import invariants
-from fastquorum.spark.pipelines import latency as telling_latency
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.candidates import OfImage
+from fastquorum.spark.pipelines.invariants import findings, whole
+from fastquorum.spark.pipelines.latency import comparing, files, merging, reading, report
 from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.stored.live_logs import settled_at
 from fastquorum.spark.stored.stores import store_of
@@ -33,8 +33,8 @@ class LocalEngine:
         return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
 
     def audit_invariants(self, path: str) -> pa.Table:
-        found = self._of_each(path, lambda each: invariants.audit_by(each.read), invariants.accuses)
-        return pa.concat_tables([invariants.SCHEMA.empty_table(), *found])
+        found = self._of_each(path, lambda each: whole.audit_by(each.read), findings.accuses)
+        return pa.concat_tables([findings.SCHEMA.empty_table(), *found])
 
     def anomalies(
         self,
@@ -88,12 +88,12 @@ class LocalEngine:
 
     def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
         after = _latency_rows(path)
-        merged = telling_latency.merged(after, by)
+        merged = merging.merged(after, by)
         if before is None:
-            return Latencies(merged, None, *telling_latency.left_out(after))
+            return Latencies(merged, None, *report.left_out(after))
         earlier = _latency_rows(before)
-        compared = telling_latency.compared(earlier, after, by, threshold)
-        return Latencies(merged, compared, *telling_latency.left_out(after, earlier))
+        compared = comparing.compared(earlier, after, by, threshold)
+        return Latencies(merged, compared, *report.left_out(after, earlier))
 
     def _of_each(
         self,
@@ -202,12 +202,12 @@ def _merged(choices: Iterable[Choice]) -> Choice:
 def _latency_rows(path: str) -> pa.Table:
     """Every histogram of every run at a path. Errors as of `find_files`."""
     rows = [
-        telling_latency.rows_of(each, store_of(each).read_named(each).decode("utf-8", "replace"))
-        for each in telling_latency.find_files(path)
+        reading.rows_of(each, store_of(each).read_named(each).decode("utf-8", "replace"))
+        for each in files.find_files(path)
     ]
-    whole = pa.concat_tables([telling_latency.ROWS.empty_table(), *rows])
+    whole = pa.concat_tables([reading.ROWS.empty_table(), *rows])
     started: dict[Any, list[int]] = {}
     for at, each in enumerate(whole["started"].to_pylist()):
         started.setdefault(each, []).append(at)
-    parts = [telling_latency.without_doubles(whole.take(pa.array(at))) for at in started.values()]
+    parts = [reading.without_doubles(whole.take(pa.array(at))) for at in started.values()]
     return pa.concat_tables([whole.slice(0, 0), *parts])

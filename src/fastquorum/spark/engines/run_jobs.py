@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from fastquorum.sim.runs import KernelChoice
-from fastquorum.spark.pipelines import latency as telling
 from fastquorum.spark.pipelines import sim_sweep as sweeping
+from fastquorum.spark.pipelines.latency import comparing, files, merging, reading, report
 from fastquorum.spark.stored.stores import store_of
 
 if TYPE_CHECKING:
@@ -27,58 +27,55 @@ _KEYS: Final = ("what", "role", "layout")
 
 
 def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
-    """Every histogram of every run at `path` (`pipelines.latency.ROWS`). Shuffled, by run, are histograms.
+    """Every histogram of every run at `path` (`reading.ROWS`). Shuffled, by run, are histograms.
 
     Raises:
         UsageError, DirectoryError: there is no such file.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    files = telling.find_files(path)
-    named = spark.createDataFrame([(each,) for each in files], "file string")
-    tasks = named.repartition(-(-len(files) // FILES_A_TASK))
+    found = files.find_files(path)
+    named = spark.createDataFrame([(each,) for each in found], "file string")
+    tasks = named.repartition(-(-len(found) // FILES_A_TASK))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for each in batch["file"].to_pylist():
                 text = store_of(each).read_named(each).decode("utf-8", "replace")
-                yield from telling.rows_of(each, text).to_batches()
+                yield from reading.rows_of(each, text).to_batches()
 
-    def mark(rows: pa.Table) -> pa.Table:
-        return telling.without_doubles(rows)
-
-    schema = from_arrow_schema(telling.ROWS)
-    return tasks.mapInArrow(read, schema).groupBy("started").applyInArrow(mark, schema)
+    schema = from_arrow_schema(reading.ROWS)
+    return tasks.mapInArrow(read, schema).groupBy("started").applyInArrow(reading.without_doubles, schema)
 
 
 def latency(rows: "DataFrame", by: Sequence[str] = BY) -> "DataFrame":
-    """Percentiles of all runs of `latency_rows`, by these of `pipelines.latency.GROUPS`: merged, not averaged."""
+    """Percentiles of all runs of `latency_rows`, by these of `reading.GROUPS`: merged, not averaged."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     def merge(part: pa.Table) -> pa.Table:
-        return telling.merged(part, by)
+        return merging.merged(part, by)
 
-    return rows.groupBy(*by, *_KEYS).applyInArrow(merge, from_arrow_schema(telling.MERGED))
+    return rows.groupBy(*by, *_KEYS).applyInArrow(merge, from_arrow_schema(merging.MERGED))
 
 
 def latency_compared(
-    before: "DataFrame", after: "DataFrame", by: Sequence[str] = BY, threshold: float = telling.THRESHOLD
+    before: "DataFrame", after: "DataFrame", by: Sequence[str] = BY, threshold: float = comparing.THRESHOLD
 ) -> "DataFrame":
     """Ratios between two sets of runs, each with what so many runs can say about it."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     def compare(one: pa.Table, other: pa.Table) -> pa.Table:
-        return telling.compared(one, other, by, threshold)
+        return comparing.compared(one, other, by, threshold)
 
     keys = (*by, *_KEYS)
     both = before.groupBy(*keys).cogroup(after.groupBy(*keys))
-    return both.applyInArrow(compare, from_arrow_schema(telling.COMPARED))
+    return both.applyInArrow(compare, from_arrow_schema(comparing.COMPARED))
 
 
 def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
     """Of `latency_rows`: errors of files that hold no latencies, and files whose runs another one tells of."""
     wanted = "error is not null or double_of is not null"
-    return telling.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
+    return report.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
 
 
 # --- simulations ------------------------------------------------------------------------------------------------------

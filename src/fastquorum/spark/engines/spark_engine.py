@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from fastquorum.spark.engines import image_jobs, jobs, run_jobs
 from fastquorum.spark.engines.engine import Latencies
-from fastquorum.spark.pipelines import audit_replicas, invariants
+from fastquorum.spark.pipelines import audit_replicas
 from fastquorum.spark.pipelines.anomalies import Sensitivity
+from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.spark.pipelines.placement import Limits
 from fastquorum.spark.stored.live_logs import settled_at
 
@@ -31,7 +32,7 @@ class SparkEngine:
 
     def audit_invariants(self, path: str) -> pa.Table:
         job = partial(jobs.audit_invariants, self._spark, path)
-        return self._settled(job, path, is_of_two_moments=invariants.accuses)
+        return self._settled(job, path, is_of_two_moments=findings.accuses)
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
         return self._settled(lambda: jobs.anomalies(self._spark, path, window_minutes, sensitivity), path)
