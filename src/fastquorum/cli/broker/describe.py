@@ -5,13 +5,7 @@ from typing import Any
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import broker_state, listeners_text
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    node_number,
-)
+from fastquorum.cli.terminal.arguments import add_quorum, explain, node_number
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
@@ -29,9 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum broker describe 11 --bootstrap h1:9093,h2:9093,h3:9093",
     )
     parser.add_argument("id", metavar="ID", type=node_number, help="the broker's node.id")
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import BROKER_HEADER, broker_row
-from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.terminal.arguments import add_quorum, explain
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.controller.image.view import broker_view
 
@@ -17,9 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum broker list --bootstrap h1:9093,h2:9093,h3:9093",
         "fastquorum broker list --bootstrap h1:9093 --format json | jq 'select(.fenced).id'",
     )
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

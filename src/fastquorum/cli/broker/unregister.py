@@ -4,15 +4,7 @@ import argparse
 from typing import Final
 
 from fastquorum.cli.quorum.controller_requests import ControllerClient
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    node_number,
-    parse_bootstrap,
-)
+from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, node_number, parse_bootstrap
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
@@ -30,9 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum broker unregister 11 --bootstrap h1:9093,h2:9093,h3:9093",
     )
     parser.add_argument("id", metavar="ID", type=node_number, help="the broker's node.id")
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

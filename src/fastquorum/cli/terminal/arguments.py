@@ -50,6 +50,13 @@ def add_bootstrap(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
 
 
+def add_quorum(parser: argparse.ArgumentParser) -> None:
+    """What a command takes that asks a running quorum and prints a table."""
+    add_bootstrap(parser)
+    add_format(parser)
+    add_kernels(parser)
+
+
 def load_kernels(name: Literal["native", "pure"]) -> Kernels:
     """The kernel set asked for. UsageError if it is not installed: there is no fallback."""
     try:

@@ -5,16 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fastquorum.cli.quorum.controller_requests import ControllerClient, only
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    parse_bootstrap,
-    positive,
-    sendable,
-)
+from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap, positive, sendable
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
@@ -56,9 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a topic's configuration; may be repeated",
     )
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,15 +4,7 @@ import argparse
 from typing import Final
 
 from fastquorum.cli.quorum.controller_requests import ControllerClient, only
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    parse_bootstrap,
-    sendable,
-)
+from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap, sendable
 from fastquorum.cli.terminal.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
@@ -29,9 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum topic delete orders --bootstrap h1:9093,h2:9093,h3:9093",
     )
     parser.add_argument("name", metavar="NAME", type=sendable)
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

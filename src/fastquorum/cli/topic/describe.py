@@ -5,7 +5,7 @@ from typing import Any
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import PARTITION_HEADER, partition_rows
-from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.terminal.arguments import add_quorum, explain
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
@@ -24,9 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum topic describe --bootstrap h1:9093 --format json",
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="only this topic (default: all)")
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

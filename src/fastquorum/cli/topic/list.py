@@ -4,7 +4,7 @@ import argparse
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import TOPIC_HEADER, topic_row
-from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.terminal.arguments import add_quorum, explain
 from fastquorum.cli.terminal.output import print_json, print_table
 
 
@@ -15,9 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "UNDER_REPLICATED those with a replica out of sync.\n--format json prints one JSON object a topic.",
         "fastquorum topic list --bootstrap h1:9093,h2:9093,h3:9093",
     )
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,14 +8,7 @@ from typing import Final, NamedTuple
 from fastquorum.cli.image.committed_image import watched_fold
 from fastquorum.cli.image.tables import nodes_text
 from fastquorum.cli.quorum.controller_requests import ControllerClient
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    parse_bootstrap,
-)
+from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap
 from fastquorum.cli.terminal.output import print_json, print_table, tell
 from fastquorum.cli.topic.reassignment_plan import Planned, read_plan
 from fastquorum.client.connection import Deadline
@@ -57,9 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--cancel", action="store_true", help="end what is under way")
     what.add_argument("--status", action="store_true", help="change nothing, say how far it is")
-    add_bootstrap(parser)
-    add_format(parser)
-    add_kernels(parser)
+    add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
