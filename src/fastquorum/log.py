@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from fastquorum.api.committed import CommittedRecord
+from fastquorum.api.offsets import check_position
 from fastquorum.api.options import Path
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.home import expanded
 from fastquorum.kernels import Kernels, load
-from fastquorum.offsets import check_position
 from fastquorum.storage.findings import Finding, Severity
 from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io.opening import open_offline

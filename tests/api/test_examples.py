@@ -162,7 +162,7 @@ def test_importing_the_package_loads_nothing_else() -> None:
         "print([m for m in sys.modules if m.startswith('fastquorum.') or m in ('numpy', 'lmdb', 'asyncio')])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    assert shown == "['fastquorum.moved', 'fastquorum.version']"
+    assert shown == "['fastquorum.lazy', 'fastquorum.moved', 'fastquorum.version']"
     for name in fastquorum.__all__:
         if name != "sim":
             assert getattr(fastquorum, name) is not None

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from fastquorum.api.offsets import check_offset
 from fastquorum.errors import ClosedError, NotReady, OffsetOutOfRange
 from fastquorum.kernels import BatchInfo, Columns, Header, Kernels
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metadata.gc_pause import CollectorAtRest
-from fastquorum.offsets import check_offset
 from fastquorum.types import Epoch, Offset
 
 READ_BYTES_MAX: Final = 1024 * 1024
