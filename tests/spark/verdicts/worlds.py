@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from fastquorum.spark.engines.engine import Engine
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.local_reads import clusters_at
-from fastquorum.spark.pipelines.invariants import Kind, findings
+from fastquorum.spark.pipelines.invariants import findings
+from fastquorum.spark.pipelines.invariants.findings import Kind
 from fastquorum.spark.pipelines.replicas import Verdict
 from tests.spark.verdicts.directories import Layout, Written, dressed, emptied, of_stranger, written
 from tests.spark.verdicts.losses import LOSSES, Damaged, Loss, older_put_back
