@@ -94,7 +94,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """What a plain run leaves out."""
     if config.option.markexpr != LEFT_OUT:
         return None
-    return "left out: what takes a minute, or runs Apache Kafka or Spark, which `pytest -m long` has"
+    return "left out: what takes long, or runs Apache Kafka or Spark, which `pytest -m long` has"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,8 @@ from tests.process.command import fastquorum, refusal
 from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
 
+pytestmark = pytest.mark.long
+
 FAILED_S = 20.0
 """A failing node is gone within this; it is a bound, not a measure."""
 

@@ -19,6 +19,8 @@ from tests.conftest import ROOT
 from tests.privileges import missing
 from tests.process.test_command import QUICK, format_all
 
+pytestmark = pytest.mark.long
+
 WAIT_S: Final = 120.0
 MEMORY_BYTES: Final = 192 << 20
 """Page cache and kernel memory of the process count, too; Python with a node takes some 50 MiB of it."""

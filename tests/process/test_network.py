@@ -12,6 +12,8 @@ from tests.process.history import History
 from tests.process.load import Load, batch_of, fetch_committed, produce
 from tests.process.processes import WAIT_S
 
+pytestmark = pytest.mark.long
+
 
 def settled(quorum: Cluster, history: History, load: Load) -> None:
     """Everybody sees one quorum that works, and nothing acknowledged is missing."""

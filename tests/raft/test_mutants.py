@@ -14,6 +14,8 @@ from .promises import Promises
 from .scenario import replica
 from .wire_messages import fetch_response, is_granted, key, vote_request
 
+pytestmark = pytest.mark.long
+
 
 def a_restarted_voter_remembers_its_vote() -> None:
     voter = replica(1).unattached(epoch=5)

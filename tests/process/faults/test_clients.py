@@ -19,6 +19,8 @@ from tests.process.judged import under_load
 from tests.process.load import fetch_committed
 from tests.process.processes import WAIT_S
 
+pytestmark = pytest.mark.long
+
 CONSUMERS = 8
 ANSWERS = 200
 ANSWER_BYTES = 1 << 20

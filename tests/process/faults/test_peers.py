@@ -4,6 +4,8 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from fastquorum import sync
 from tests.api.nodes import caught_up
 from tests.process.cluster import Cluster, cluster
@@ -11,6 +13,8 @@ from tests.process.faults.observers import observer
 from tests.process.faults.settings import PATIENT
 from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
+
+pytestmark = pytest.mark.long
 
 LONG_MS = 10_000
 VALUE_BYTES = 60_000

@@ -15,6 +15,8 @@ from tests.process.faults.settings import PATIENT
 from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
 
+pytestmark = pytest.mark.long
+
 SHORT: dict[str, object] = {
     **PATIENT,
     "controller.quorum.fetch.timeout.ms": 700,

@@ -9,6 +9,8 @@ from tests.process.faults.slow_disk import with_slow_disks
 from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
 
+pytestmark = pytest.mark.long
+
 SLOW_S = 0.2
 
 
