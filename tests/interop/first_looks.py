@@ -9,7 +9,7 @@ import argparse
 import math
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -65,8 +65,9 @@ class Look:
 class Program:
     """A program that changes one cluster, and looks at once."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, replicas: int) -> None:
         self.looks: dict[str, Look] = {}
+        self._replicas = replicas
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
     @property
@@ -78,7 +79,7 @@ class Program:
     def round(self, number: int) -> None:
         """Every kind of change once, on things of its own."""
         topic, user = f"topic-{number}", f"user-{number}"
-        created = NewTopic(topic, PARTITIONS, len(BROKERS))
+        created = NewTopic(topic, PARTITIONS, self._replicas)
         self._admin.create_topics([created])[topic].result(WAIT_S)
         self._look("topic created", lambda: self._has(topic))
         value, resource = str(1_000_000 + number), ConfigResource(ResourceType.TOPIC, topic)
@@ -143,16 +144,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=50, metavar="N", help="of four changes on each cluster (50)")
 
 
-def campaign(kafka: Kafka, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """A report."""
+def campaign(kafka: Kafka, rounds: int, say: Callable[[str], None], brokers: Sequence[int] = BROKERS) -> dict[str, Any]:
+    """Return a report of as many clusters of these brokers as there are kinds of controllers."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         programs = {}
         for name, theirs in (("ours", ()), ("kafkas", tuple(DIRECTORY_IDS))):
-            say(f"{len(BROKERS)} of Kafka's brokers, controllers: {name}")
+            say(f"{len(brokers)} of Kafka's brokers, controllers: {name}")
             root = Path(scratch) / name
             root.mkdir()
-            running: Cluster = stack.enter_context(cluster(kafka, root, theirs=theirs, settings={}))
-            programs[name] = Program(running.bootstrap)
+            running: Cluster = stack.enter_context(cluster(kafka, root, brokers=brokers, theirs=theirs, settings={}))
+            programs[name] = Program(running.bootstrap, len(brokers))
         for number in range(-WARM_UP, rounds):
             if number == 0:
                 for program in programs.values():
