@@ -145,7 +145,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def campaign(kafka: Kafka, rounds: int, say: Callable[[str], None], brokers: Sequence[int] = BROKERS) -> dict[str, Any]:
-    """Return a report of as many clusters of these brokers as there are kinds of controllers."""
+    """Return a report. Each kind of controllers has a cluster of these brokers of its own."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         programs = {}
         for name, theirs in (("ours", ()), ("kafkas", tuple(DIRECTORY_IDS))):

@@ -321,7 +321,7 @@ class RunningNode(handles.Guarded):
             self._end_error = self._end_error or failed
         finally:
             # Whatever happened: nobody may wait for ever.
-            self.is_over = True
             self._gate.close()
+            self.is_over = True
             handles.forget(self)
             self._telling.observer.on_stopped(self._end_error)

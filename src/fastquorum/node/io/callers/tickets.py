@@ -107,7 +107,7 @@ class LoopCallers(handles.Guarded):
         self._gate.check_appends()
         for value, outcome in zip(values, outcomes, strict=True):
             try:
-                self.append(value, outcome)
+                self._shell.append((value,), LoopTicket(self._bridge, outcome), now_us())
             except FastQuorumError as error:
                 outcome.set_exception(error)
 
