@@ -27,7 +27,7 @@ _PICTURE: Final = re.compile(r"(<!-- picture: (\S+) -->\n).*?(<!-- end of pictur
 
 
 def readmes() -> list[Path]:
-    """Those that may have pictures."""
+    """Return the READMEs that may have pictures."""
     return [ROOT / "README.md", NATIVE / "README.md", *sorted(PACKAGE.rglob("README.md"))]
 
 
@@ -42,7 +42,7 @@ def picture(name: str) -> str:
 
 
 def imports_in(folder: Path) -> Graph:
-    """Who imports whom in a folder; in the package itself folders only."""
+    """Return who imports whom in a folder; in the package itself folders only."""
     if folder == NATIVE:
         return native_imports()
     names = [each for each in siblings(folder) if folder != PACKAGE or (folder / each).is_dir()]
@@ -50,7 +50,7 @@ def imports_in(folder: Path) -> Graph:
 
 
 def shown(graph: Graph) -> Graph:
-    """As much of a graph as one picture can show: no arrow that follows from others, and no more than `ARROWS_MAX`."""
+    """Return what one picture can show of a graph: no arrow that follows from others, and no more than `ARROWS_MAX`."""
     graph = reduced(graph)
     if sum(map(len, graph.values())) > ARROWS_MAX:
         bottom = {name for name, below in graph.items() if not below}

@@ -1,4 +1,4 @@
-"""Who imports whom, read from the sources: between the modules and folders of a room, and between those of ext/."""
+"""The imports between files, read from the sources: in each room, and in ext/."""
 
 import ast
 import functools

@@ -82,10 +82,12 @@ def test_what_a_node_runs_on_is_known_in_its_io_alone() -> None:
     above = [each for each in sorted(PACKAGE.rglob("*.py")) if not any(each.is_relative_to(room) for room in below)]
     assert [name_of(each) for each in above if any(name.startswith(native) for name in imports(each))] == []
     callers = [each for each in above if each.relative_to(PACKAGE).parts[0] in ("api", "node", "sync.py")]
-    assert [name_of(each) for each in callers if asked_of(each) & {"native", "_native", "mailbox", "NativeShell"}] == []
+    assert [
+        name_of(each) for each in callers if names_used_in(each) & {"native", "_native", "mailbox", "NativeShell"}
+    ] == []
 
 
-def asked_of(file: Path) -> set[str]:
+def names_used_in(file: Path) -> set[str]:
     """The attributes and names that a module uses."""
     nodes = list(ast.walk(ast.parse(file.read_text())))
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}

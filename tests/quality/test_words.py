@@ -1,0 +1,41 @@
+"""One language: the field's. What may not stand in docstrings and names, room by room until all are through."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.quality import words
+
+PLAIN: Final = ("tests/quality",)
+"""Rooms that hold to the rule."""
+
+SOURCE: Final = '''\
+class Terms:
+    """Of one leader."""
+
+    told = 0
+    """Those offsets that were announced."""
+
+
+def test_what_was_said_is_a_sentence(asked: int) -> None:
+    """Return nothing."""
+'''
+
+
+@pytest.mark.parametrize("room", PLAIN)
+def test_a_room_speaks_plainly(room: str) -> None:
+    assert [str(found) for path in words.sources(room) for found in words.findings(path)] == []
+
+
+def test_what_is_looked_for_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "planted.py"
+    path.write_text(SOURCE)
+    found = sorted((each.line, each.problem) for each in words.findings(path, tmp_path))
+    assert found == [
+        (1, "'terms' in Terms"),
+        (2, "a docstring begins with 'Of'"),
+        (4, "'told' in told"),
+        (5, "a docstring begins with 'Those'"),
+        (8, "'asked' in asked"),
+    ]
