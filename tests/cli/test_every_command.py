@@ -288,6 +288,7 @@ C1 = str(CLUSTER / "c1")
 REAL: Mapping[str, tuple[str, ...]] = {
     "random-uuid": (),
     "version": (),
+    "guide": (),
     "help": (),
     "completion": ("bash",),
     "metrics list": (),

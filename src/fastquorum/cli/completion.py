@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import shtab
 
+    from fastquorum import guide
     from fastquorum.cli.main import COMMANDS, parser_of  # which knows all commands, and imports this one
 
     root, parsers = parser_of(COMMANDS)
@@ -34,5 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     for action in parsers["help"]._get_positional_actions():
         action.choices = sorted({command.words[0] for command in COMMANDS})
+    for action in parsers["guide"]._get_positional_actions():
+        action.choices = guide.names()
     print(shtab.complete(root, arguments.shell))
     return 0

@@ -107,6 +107,7 @@ COMMANDS: Final = tuple(
         *((f"spark {question}", _module_of(question), summary) for question, summary in QUESTIONS.items()),
         ("spark sim-sweep", "spark.sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
         ("spark demo", "spark.demo", "a real Kafka cluster's directories, audited and told as a story"),
+        ("guide", "guide", "the guide: how to embed, operate and test it, and its limits"),
         ("help", "help", "explain a command"),
         ("version", "version", "print the version"),
         ("completion", "completion", "let the shell complete commands and options by Tab"),

@@ -1,0 +1,71 @@
+"""The guide can be read: short enough, narrow enough, in order, and every link leads somewhere."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fastquorum.guide.chapters import ORDER
+from fastquorum.guide.site import anchor
+from tests.conftest import ROOT
+from tests.guide.documents import COMING, GUIDE, blocks, documents
+
+WIDTH_MAX: Final = 120
+SUMMARY_MAX: Final = 100
+LANGUAGES: Final = {"python", "sh", "text", "mermaid", "toml", "properties", "json", "yaml", "ini"}
+"""What a block may be; `python` and `sh` run as they are, all others are shown only."""
+
+_LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+every_document = pytest.mark.parametrize("document", documents(), ids=lambda path: path.stem)
+
+
+@every_document
+def test_no_line_is_too_long_but_in_tables(document: Path) -> None:
+    lines = document.read_text().splitlines()
+    assert [line for line in lines if len(line) > WIDTH_MAX and not line.startswith("|")] == []
+
+
+def test_every_chapter_of_the_order_is_there_and_no_other() -> None:
+    written = {path.stem for path in GUIDE.glob("*.md")}
+    assert [each.name for each in ORDER if each.name not in written | COMING] == []
+    assert written - {each.name for each in ORDER} == set()
+    assert written & COMING == set(), "written by now: take it out of COMING"
+
+
+@pytest.mark.parametrize("document", sorted(GUIDE.glob("*.md")), ids=lambda path: path.stem)
+def test_a_chapter_begins_with_its_title_and_has_no_other(document: Path) -> None:
+    text = _FENCED.sub("", document.read_text())
+    titles = re.findall(r"^# .+$", text, re.MULTILINE)
+    assert titles == [text.splitlines()[0]]
+
+
+def test_a_summary_fits_into_a_line() -> None:
+    assert [each.name for each in ORDER if len(each.summary) > SUMMARY_MAX] == []
+
+
+@every_document
+def test_every_block_says_what_it_is(document: Path) -> None:
+    assert [block.name for block in blocks(document) if block.language not in LANGUAGES] == []
+
+
+@every_document
+def test_every_link_leads_somewhere(document: Path) -> None:
+    text = _FENCED.sub("", document.read_text())
+    for link in _LINK.findall(text):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, fragment = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        if target.parent == GUIDE and target.stem in COMING:
+            continue
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if document.parent == GUIDE:
+            assert target.parent == GUIDE, f"{link}: the guide is installed without it"
+        if fragment:
+            headings = _HEADING.findall(_FENCED.sub("", target.read_text()))
+            assert fragment in map(anchor, headings), link
