@@ -1,0 +1,137 @@
+"""Every example in README and the guide runs: programs, fragments over an open node, tests, and lines for a shell.
+
+What a block holds says how it is run:
+
+* `sh` blocks of a document are pasted into one shell, in order; ports are drawn anew.
+* a `python` block with tests in it is run by pytest,
+* one that asks h1:9093 for a cluster is run beside a controller, which has the address and the cluster id,
+* one that imports anything is a program, which is run as it is, in an empty directory,
+* any other is a fragment: it finds `quorum`, the open node of a quorum of one.
+"""
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.loopback import free_ports
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
+from tests.broker.clusters import one_controller
+from tests.guide.documents import Block, blocks, documents
+
+SHELL_S: Final = 240
+PROGRAM_S: Final = 120
+SESSION_US: Final = 9_000_000
+"""What members take for granted that name no other."""
+SPARK: Final = "from fastquorum.spark import"
+"""What has this is run by tests/spark, in a session that is there already."""
+
+_PORT: Final = re.compile(r"(127\.0\.0\.1:|localhost:)(\d{4,5})")
+_BOOTSTRAP: Final = re.compile(r'"h1:9093[^"]*"')
+
+python_blocks = [each for path in documents() for each in blocks(path) if each.language == "python"]
+shell_blocks = {path.stem: [each.text for each in blocks(path) if each.language == "sh"] for path in documents()}
+
+
+def kind_of(block: Block) -> str:
+    if SPARK in block.text:
+        return "spark"
+    if "def test_" in block.text:
+        return "tests"
+    if _BOOTSTRAP.search(block.text) and re.search(r"\bjoin\(", block.text):
+        return "member"
+    return "program" if re.search(r"^(import|from) ", block.text, re.MULTILINE) else "fragment"
+
+
+def of_kind(kind: str) -> pytest.MarkDecorator:
+    found = [pytest.param(each, id=each.name) for each in python_blocks if kind_of(each) == kind]
+    return pytest.mark.parametrize("block", found)
+
+
+def run_program(text: str, directory: Path) -> str:
+    """Run it as a user does; what it prints."""
+    (directory / "program.py").write_text(text)
+    words = [sys.executable, "-W", "error", "program.py"]
+    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=PROGRAM_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def printed(text: str) -> list[str]:
+    """Return what a program's comments say that it prints."""
+    return re.findall(r"# prints (.*)$", text, re.MULTILINE)
+
+
+@of_kind("program")
+def test_a_program_runs_and_prints_what_it_says(block: Block, tmp_path: Path) -> None:
+    assert run_program(block.text, tmp_path).splitlines()[: len(printed(block.text))] == printed(block.text)
+
+
+@of_kind("tests")
+def test_tests_pass(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "test_example.py").write_text(block.text)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
+    words.append(f"--basetemp={tmp_path / 'written'}")  # the usual place would be cleared first, which takes minutes
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=PROGRAM_S)
+    assert f"{block.text.count('def test_')} passed" in done.stdout, done.stdout + done.stderr
+
+
+@of_kind("member")
+def test_a_member_runs_beside_a_controller(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "program").mkdir()
+    with one_controller(tmp_path, session_timeout_us=SESSION_US) as bootstrap:
+        text = _BOOTSTRAP.sub(f'"{bootstrap}"', block.text).replace('"ID"', f'"{CLUSTER_ID}"')
+        shown = run_program(text, tmp_path / "program")
+    assert shown.splitlines()[: len(printed(text))] == printed(text)
+
+
+@of_kind("fragment")
+def test_a_fragment_runs_over_an_open_node(block: Block, tmp_path: Path) -> None:
+    names: dict[str, Any] = {"fq": fq, "asyncio": asyncio}
+    code = compile(block.text, block.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if not code.co_flags & inspect.CO_COROUTINE:
+        with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+            quorum.wait_ready(WAIT_S)
+            exec(code, {**names, "quorum": quorum})
+        return
+
+    async def main() -> None:
+        async with fq.open(tmp_path, **QUICK, node_id=1) as quorum:
+            await quorum.wait_ready(WAIT_S)
+            await eval(code, {**names, "quorum": quorum})
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("document", [name for name, texts in shell_blocks.items() if texts])
+def test_lines_for_a_shell_can_be_pasted(document: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "fastquorum"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fastquorum "$@"\n')
+    command.chmod(0o755)
+    text = "\n".join(shell_blocks[document])
+    named = sorted({found[2] for found in _PORT.finditer(text)})
+    drawn = dict(zip(named, free_ports(len(named)), strict=True))
+    text = _PORT.sub(lambda found: f"{found[1]}{drawn[found[2]]}", text)
+    environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+    (tmp_path / "work").mkdir()
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}"],
+        cwd=tmp_path / "work",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SHELL_S,
+    )
+    assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
