@@ -5,7 +5,6 @@ import asyncio
 import doctest
 import inspect
 import io
-import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -23,7 +22,7 @@ from fastquorum.broker.io import blocking, membership
 from fastquorum.broker.io import opening as joining
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import OFTEN, join, one_controller
-from tests.conftest import ROOT
+from tests.guide.documents import GUIDE, blocks
 from tests.wire.golden import CLUSTER
 
 TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -130,9 +129,8 @@ def test_membership_examples(tmp_path: Path, steps: list[doctest.Example]) -> No
                 run(steps, {**names, "membership": held}, None)
 
 
-def test_the_readmes_holder_cannot_write_after_it_was_replaced(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    (code,) = (each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "fq.broker.join" in each)
+def test_the_guides_holder_cannot_write_after_it_was_replaced(tmp_path: Path) -> None:
+    (code,) = (each.text for each in blocks(GUIDE / "elect.md") if "class Store" in each.text)
     with one_controller(tmp_path, session_timeout_us=SESSION_US) as bootstrap:
         names: dict[str, Any] = {}
         exec(code.replace("h1:9093,h2:9093", bootstrap).replace('"ID"', f'"{CLUSTER_ID}"'), names)

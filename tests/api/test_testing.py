@@ -1,9 +1,6 @@
 """What programs test themselves with: quorums in one process, by fixtures, blocking and in an event loop."""
 
 import asyncio
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -17,7 +14,6 @@ from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, U
 from fastquorum.testing import AsyncNodes, BlockingNodes, async_quorum, async_quorum_of, quorum, quorum_of
 from tests.api.nodes import WAIT_S
 from tests.cli.conftest import wait_until
-from tests.conftest import ROOT
 
 __all__ = ["async_quorum_of", "quorum_of"]  # the fixtures, as a plugin brings them
 
@@ -180,16 +176,6 @@ def test_it_is_the_same_in_an_event_loop(
 
     asyncio.run(main())
     assert async_quorum_of is async_quorum
-
-
-def test_the_readme_s_example_passes(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    (code,) = (each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "fastquorum.testing" in each)
-    (tmp_path / "test_example.py").write_text(code)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
-    command.append(f"--basetemp={tmp_path / 'written'}")  # the usual place would be cleared first, which takes minutes
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_where_one_node_cannot_start_none_of_those_that_do_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
