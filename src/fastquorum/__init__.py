@@ -1,4 +1,4 @@
-"""A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md.
+"""A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See `fastquorum guide`.
 
 `open` (asyncio) and `sync.open` (threads) run a node; `broker.join` makes a program a member of a cluster; `log.open`
 reads a log offline; `sim` is the simulator; `trace` shows where a commit's time goes.

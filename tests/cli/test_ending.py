@@ -161,6 +161,6 @@ def test_every_code_that_a_command_can_end_with_is_listed() -> None:
         kinds += kind.__subclasses__()
     ending = (*SIGNALS, *STOPPING, signal.SIGPIPE)
     codes = {0, EXIT_BROKEN_PIPE, *(each.exit_code for each in kinds), *(128 + number for number in ending)}
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    for listed in (EXIT_CODES, readme.partition("Exit codes: ")[2].partition(". * ")[0]):
+    readme = (ROOT / "README.md").read_text().partition("Exit codes: ")[2].partition("\n\n")[0]
+    for listed in (EXIT_CODES, " ".join(readme.split())):
         assert {int(each) for each in re.findall(r"\b(\d+) [a-z]", listed)} == codes, listed

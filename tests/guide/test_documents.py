@@ -1,4 +1,4 @@
-"""The guide can be read: short enough, narrow enough, in order, and every link leads somewhere."""
+"""README and the guide can be read: short enough, narrow enough, in order, and every link leads somewhere."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,16 @@ import pytest
 from fastquorum.guide.chapters import ORDER
 from fastquorum.guide.site import anchor
 from tests.conftest import ROOT
-from tests.guide.documents import COMING, GUIDE, blocks, documents
+from tests.guide.documents import COMING, GUIDE, README, blocks, documents
 
+LINES_MAX: Final = 200
+"""Of README: what is longer is a chapter's."""
 WIDTH_MAX: Final = 120
+COMMANDS: Final = (
+    "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/fastquorum demo\n",
+    "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest\n",
+)
+"""What README begins with: whoever has the source can paste these."""
 SUMMARY_MAX: Final = 100
 LANGUAGES: Final = {"python", "sh", "text", "mermaid", "toml", "properties", "json", "yaml", "ini"}
 """What a block may be; `python` and `sh` run as they are, all others are shown only."""
@@ -21,6 +28,21 @@ _FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 every_document = pytest.mark.parametrize("document", documents(), ids=lambda path: path.stem)
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= LINES_MAX
+
+
+def test_readme_begins_with_the_two_commands() -> None:
+    assert tuple(block.text for block in blocks(README))[:2] == COMMANDS
+
+
+def test_readme_leads_to_every_chapter_and_room() -> None:
+    links = {link.partition("#")[0] for link in _LINK.findall(README.read_text())}
+    chapters = {f"src/fastquorum/guide/{each.name}.md" for each in ORDER}
+    rooms = {str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("README.md")}
+    assert (chapters | rooms | {"ext/README.md", "bench/README.md", "tests/README.md"}) - links == set()
 
 
 @every_document
@@ -49,7 +71,8 @@ def test_a_summary_fits_into_a_line() -> None:
 
 @every_document
 def test_every_block_says_what_it_is(document: Path) -> None:
-    assert [block.name for block in blocks(document) if block.language not in LANGUAGES] == []
+    known = LANGUAGES | {""} if document == README else LANGUAGES
+    assert [block.name for block in blocks(document) if block.language not in known] == []
 
 
 @every_document

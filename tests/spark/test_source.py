@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.images import fold_snapshot
 from fastquorum.storage.io.opening import open_offline
-from tests.conftest import ROOT
+from tests.guide.documents import block_of
 from tests.spark.tables.test_records import dumped
 from tests.wire.golden import CLUSTER
 
@@ -128,12 +127,11 @@ def test_queries_over_one_load_do_not_share_their_filters(spark: "SparkSession")
         read_table(str(CLUSTER / "c1"), pushdown=True)
 
 
-def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(from fastquorum\.spark import session\n.*?)```", text, re.DOTALL)
+def test_the_guides_examples_run(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
+    example = block_of("analyze", "from fastquorum.spark import session\n")
     exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/*"), {})
     assert "|    1| 2440|" in capsys.readouterr().out
-    (example,) = re.findall(r"```python\n(from fastquorum\.spark import plain_errors.*?)```", text, re.DOTALL)
+    example = block_of("analyze", "from fastquorum.spark import plain_errors")
     exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/c1"), {})
     batches = read_table(str(CLUSTER / "c1"), "batches").num_rows
     assert capsys.readouterr().out.splitlines()[-1] == str(batches)

@@ -1,6 +1,5 @@
 """`df.write` and `df.writeStream` in a real session, to real nodes."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +8,7 @@ import pytest
 
 from fastquorum.kernels import Header
 from tests.api.nodes import Trio, trio
-from tests.conftest import ROOT
+from tests.guide.documents import block_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -109,9 +108,8 @@ def test_a_named_job_of_each_batch_is_done_once_though_the_batch_is_replayed(
         replayed(checkpoint)
 
 
-def test_the_readmes_copy_of_a_quorum_runs(spark: "SparkSession", nodes: Trio, tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(from fastquorum\.spark import lag, session\n.*?)```", text, re.DOTALL)
+def test_the_guides_copy_of_a_quorum_runs(spark: "SparkSession", nodes: Trio, tmp_path: Path) -> None:
+    example = block_of("analyze", "from fastquorum.spark import lag, session\n")
     with trio(tmp_path / "west") as others:
         for named, found in (("east1:9093,east2:9093", nodes), ("west1:9093,west2:9093", others)):
             assert named in example

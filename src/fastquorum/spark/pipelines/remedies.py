@@ -1,7 +1,7 @@
 """What to do about each verdict of `audit-replicas`: one line each.
 
 A line says what becomes of it by itself, if anything, or else what comes next. Source: the recovery of a node's log
-(`storage.log.recovery`), and README on voters that are lost.
+(`storage.log.recovery`), and the guide on voters that are lost.
 """
 
 from collections.abc import Mapping
