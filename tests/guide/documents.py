@@ -25,7 +25,7 @@ class Block(NamedTuple):
     language: str
     text: str
     line: int
-    """Of its first line in the document, from 1."""
+    """The number of its first line in the document, from 1."""
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from fastquorum.cli import guide as command
+from fastquorum.cli.completion import SHELLS
 from fastquorum.guide import all_chapters, names
 from fastquorum.guide.site import site
 from tests.cli.conftest import Ran, fastquorum
@@ -49,6 +50,12 @@ def test_a_mistyped_chapter_is_named_with_the_one_that_is_near(fastquorum: Calla
     assert (ran.code, ran.out) == (2, "")
     assert "there is no chapter 'strt'" in ran.err
     assert "did you mean start?" in ran.err
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_completes_chapters(fastquorum: Callable[..., Ran], shell: str) -> None:
+    script = fastquorum("completion", shell).out
+    assert [name for name in names() if name not in script] == []
 
 
 def test_a_page_is_of_all_chapters(fastquorum: Callable[..., Ran], tmp_path: Path) -> None:

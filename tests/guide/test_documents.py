@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.guide.documents import COMING, GUIDE, README, blocks, documents
 
 LINES_MAX: Final = 200
-"""Of README: what is longer is a chapter's."""
+"""The most lines of README: what is longer belongs into a chapter."""
 WIDTH_MAX: Final = 120
 COMMANDS: Final = (
     "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/fastquorum demo\n",

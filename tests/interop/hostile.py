@@ -25,7 +25,8 @@ from .nodes import Nodes, running
 
 Say = Callable[[str], None]
 GROWTH_MIB_MAX: Final = 450
-"""More memory of a node than before the first crowd: what may be kept for all (README), and what one turn takes."""
+"""More memory of a node than before the first crowd: what may be kept for all (`fastquorum guide limits`), and what
+one turn takes."""
 RECORD_BYTES: Final = 500_000
 DESCRIPTORS: Final = 8_192
 LATE: Final = (NotReady, NotSent, NoAnswer, OutcomeUnknown)

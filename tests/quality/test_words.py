@@ -7,7 +7,7 @@ import pytest
 
 from tests.quality import words
 
-PLAIN: Final = ("tests/quality",)
+PLAIN: Final = ("tests/quality", "tests/guide", "src/fastquorum/guide", "src/fastquorum/cli/guide.py")
 """Rooms that hold to the rule."""
 
 SOURCE: Final = '''\
