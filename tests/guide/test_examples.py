@@ -24,9 +24,10 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.loopback import free_ports
+from fastquorum.testing import async_quorum
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import one_controller
-from tests.guide.documents import Block, blocks, documents
+from tests.guide.documents import Block, block_of, blocks, documents
 
 SHELL_S: Final = 240
 PROGRAM_S: Final = 120
@@ -75,6 +76,31 @@ def printed(text: str) -> list[str]:
 @of_kind("program")
 def test_a_program_runs_and_prints_what_it_says(block: Block, tmp_path: Path) -> None:
     assert run_program(block.text, tmp_path).splitlines()[: len(printed(block.text))] == printed(block.text)
+
+
+def test_the_store_comes_to_the_same_on_every_node_and_is_read_behind_a_barrier() -> None:
+    text = block_of("embed", "import asyncio\nimport json\n").removesuffix("asyncio.run(main())\n")
+    names: dict[str, Any] = {}
+    exec(text, names)
+
+    async def main() -> None:
+        async with async_quorum(3) as nodes, asyncio.TaskGroup() as tasks:
+            stores = {node.node_id: names["Store"](node) for node in nodes}
+            applying = [tasks.create_task(store.apply()) for store in stores.values()]
+            leading = stores.pop(nodes.leader.node_id)
+            for number in range(10):
+                await leading.put("number", str(number))
+                assert await leading.get("number") == str(number)
+            with pytest.raises(fq.NotLeader):
+                await next(iter(stores.values())).get("number")
+            for store in stores.values():
+                async with store.progress:
+                    await store.progress.wait_for(lambda store=store: store.applied >= leading.applied)
+                assert store.values == leading.values == {"number": "9"}
+            for each in applying:
+                each.cancel()
+
+    asyncio.run(main())
 
 
 @of_kind("tests")
