@@ -13,7 +13,9 @@ import ast
 import asyncio
 import inspect
 import os
+import random
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +25,7 @@ import pytest
 
 import fastquorum as fq
 from fastquorum import sync
-from fastquorum.loopback import free_ports
+from fastquorum.loopback import HOST
 from fastquorum.testing import async_quorum
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import one_controller
@@ -36,7 +38,9 @@ SESSION_US: Final = 9_000_000
 SPARK: Final = "from fastquorum.spark import"
 """What has this is run by tests/spark, in a session that is there already."""
 
-_PORT: Final = re.compile(r"(127\.0\.0\.1:|localhost:)(\d{4,5})")
+_PORT: Final = re.compile(r"(127\.0\.0\.1:|localhost:)(\d{4,5})(\$\w+)?")
+_SHIFT: Final = 100
+"""Ports are drawn by moving all of them alike by a multiple of this, so that `3110$n` still fits 31101."""
 _BOOTSTRAP: Final = re.compile(r'"h1:9093[^"]*"')
 
 python_blocks = [each for path in documents() for each in blocks(path) if each.language == "python"]
@@ -139,16 +143,42 @@ def test_a_fragment_runs_over_an_open_node(block: Block, tmp_path: Path) -> None
     asyncio.run(main())
 
 
+def on_free_ports(text: str) -> str:
+    """Return the lines with other ports, on which nothing listens."""
+    ports = [int(found[2]) for found in _PORT.finditer(text) if not found[3]]
+    for shift in random.sample(range(-10_000, 0, _SHIFT), 100):
+        if all(is_free(port + shift) for port in ports):
+            break
+
+    def moved(found: re.Match[str]) -> str:
+        is_begun = bool(found[3])  # the last digit is a variable's
+        return f"{found[1]}{int(found[2]) + (shift // 10 if is_begun else shift)}{found[3] or ''}"
+
+    return _PORT.sub(moved, text)
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as each:
+        try:
+            each.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def test_ports_move_alike_where_a_digit_is_a_variables() -> None:
+    moved = on_free_ports("127.0.0.1:31091 127.0.0.1:3109$n")
+    first, begun = (each.removeprefix("127.0.0.1:") for each in moved.split())
+    assert first == begun.replace("$n", "1") != "31091"
+
+
 @pytest.mark.parametrize("document", [name for name, texts in shell_blocks.items() if texts])
 def test_lines_for_a_shell_can_be_pasted(document: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "fastquorum"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fastquorum "$@"\n')
     command.chmod(0o755)
-    text = "\n".join(shell_blocks[document])
-    named = sorted({found[2] for found in _PORT.finditer(text)})
-    drawn = dict(zip(named, free_ports(len(named)), strict=True))
-    text = _PORT.sub(lambda found: f"{found[1]}{drawn[found[2]]}", text)
+    text = on_free_ports("\n".join(shell_blocks[document]))
     environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
     (tmp_path / "work").mkdir()
     done = subprocess.run(
