@@ -291,6 +291,7 @@ REAL: Mapping[str, tuple[str, ...]] = {
     "guide": (),
     "help": (),
     "completion": ("bash",),
+    "deploy": ("systemd",),
     "metrics list": (),
     "metrics grafana": (),
     "log verify": (C1,),

@@ -110,6 +110,7 @@ COMMANDS: Final = tuple(
         ("guide", "guide", "the guide: how to embed, operate and test it, and its limits"),
         ("help", "help", "explain a command"),
         ("version", "version", "print the version"),
+        ("deploy", "deploy", "a systemd unit, a Containerfile or a compose file, to be changed"),
         ("completion", "completion", "let the shell complete commands and options by Tab"),
         ("doctor", "doctor.command", "what is installed here, how fast it syncs, what is wrong"),
     )
