@@ -54,6 +54,18 @@ def test_an_unknown_build_kind_is_refused_by_name(tmp_path: Path) -> None:
     assert "FASTQUORUM_BUILD_KIND is 'debug', not one of: release;checked;tsan;profile" in done.stderr
 
 
+def test_a_free_threaded_python_is_refused_in_words(tmp_path: Path) -> None:
+    # The default build, which says of itself what a free-threaded one says.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sysconfig\n"
+        "config_var = sysconfig.get_config_var\n"
+        "sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else config_var(name)\n"
+    )
+    done = configure(tmp_path / "build", PYTHONPATH=str(tmp_path))
+    assert done.returncode != 0
+    assert "is a free-threaded Python, where fastquorum does not run" in " ".join(done.stderr.split())
+
+
 def test_directives_and_flags_live_in_cmake_alone() -> None:
     # A header comment beats the command line: the checked build would lose its checks without a word.
     sources = sorted((ROOT / "ext").glob("*.p[xy][dx]"))

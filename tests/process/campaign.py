@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fastquorum import log
+from fastquorum.client.connection import Deadline
 from fastquorum.errors import FastQuorumError, FatalError
 from fastquorum.node.io.failpoints import NAMES
 from tests.process.chaos import campaign as chaos
@@ -242,15 +243,15 @@ class Campaign:
         self.load.resume()
 
     def _read_committed(self, start: int) -> list[tuple[int, bytes]]:
-        """From whoever leads; it may just change."""
-        for _ in range(20):
-            leader = self.quorum.leader()
+        """Read from whoever leads; that may change meanwhile, and a new leader may not know yet what is committed."""
+        deadline = Deadline(WAIT_S)
+        while True:
             try:
-                return fetch_committed(self.quorum.kernels, self.quorum.endpoint(leader), start)
-            except AssertionError:
-                # Not the leader any more: wait until the next one is announced.
+                return fetch_committed(self.quorum.kernels, self.quorum.endpoint(self.quorum.leader()), start)
+            except AssertionError as refused:
+                if deadline.is_over:
+                    raise AssertionError(f"no leader answers a consumer within {WAIT_S:g} s: {refused}") from refused
                 self.quorum.wait_leader(after_epoch=self.quorum.epoch() - 1)
-        raise AssertionError("no leader answers a consumer")
 
     def finish(self) -> dict[str, Any]:
         """Stop all; look at whole logs; the report's figures."""
