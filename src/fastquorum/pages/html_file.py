@@ -112,7 +112,7 @@ def _part(part: Part, left: float) -> Iterator[str]:
         case Facts():
             yield '<div class="wide"><table>'
             for name, value in part.facts.items():
-                yield f'<tr><td class="l">{shown(name)}</td><td class="l">{shown(value)}</td></tr>'
+                yield f"<tr>{_cell(name, is_left=True)}{_cell(value, is_left=True)}</tr>"
             yield "</table></div>"
         case _:
             its_left = left if isinstance(part, Chart | Strips) and part.x.scale == "time" else 0.0
