@@ -25,13 +25,13 @@ _BOTTOM = 48
 
 
 def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
-    """The height of the picture, and all but its frame."""
+    """Return the height of the picture and its lines, without the frame."""
     drawn = chart.bars[: chart.rows_max]
     left = labels_width([bar.label for bar in drawn])
     has_legend = len(chart.keys) > 1
     top = _TOP + (18.0 * legend_rows(chart.keys, left) + 8 if has_legend else 0)
-    said = [_said(bar) for bar in drawn]
-    behind = CHARACTER * max((len(text) for text in said), default=0) + 12
+    labels = [_label_of(bar) for bar in drawn]
+    behind = CHARACTER * max((len(text) for text in labels), default=0) + 12
     field = Field(left, top, max(WIDTH - RIGHT - behind, left + 120), top + _PITCH * len(drawn) + 4)
     ends = [end for bar in drawn for end in _ends(bar)]
     x = Range(chart.x, ends)
@@ -41,7 +41,7 @@ def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
         if has_legend:
             yield from legend(chart.keys, left)
         yield from x_axis(x, chart.x.label, field)
-        for nth, (bar, text) in enumerate(zip(drawn, said, strict=True)):
+        for nth, (bar, text) in enumerate(zip(drawn, labels, strict=True)):
             yield from _bar(chart, bar, text, x, field, top + _PITCH * nth + 4)
         zero = field.across(x, 0.0)
         yield f'<path class="pen axis neutral" d="M{zero:.1f} {field.top}V{field.floor}"/>'
@@ -56,7 +56,7 @@ def _ends(bar: Bar) -> Iterator[float]:
         yield end
 
 
-def _said(bar: Bar) -> str:
+def _label_of(bar: Bar) -> str:
     return bar.text or number(sum(bar.values))
 
 
@@ -68,10 +68,10 @@ def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: Field, down: float) 
         low, high = sorted((field.across(x, begin), field.across(x, end)))
         if value:
             part = f"{key.name}: " if len(chart.keys) > 1 else ""
-            told = f"{bar.label}: {part}{text if len(chart.keys) == 1 else plain(value)}"
+            title = f"{bar.label}: {part}{text if len(chart.keys) == 1 else plain(value)}"
             yield (
                 f'<rect class="ink {key.pen}" x="{low:.1f}" y="{down:.0f}" width="{max(high - low, 1):.1f}" '
-                f'height="{_THICK}"><title>{shown(told)}</title></rect>'
+                f'height="{_THICK}"><title>{shown(title)}</title></rect>'
             )
         begin, right = end, max(right, high)
     yield f'<text x="{right + 6:.1f}" y="{down + _THICK - 3:.0f}">{shown(text)}</text>'

@@ -9,7 +9,7 @@ Scale = Literal["linear", "count", "log", "percentile", "time"]
 """count: whole numbers. percentile: values are 1 / (1 - fraction), drawn as log, labelled as percentages. time: seconds
 since 1970, labelled in UTC."""
 ROWS_MAX: Final = 40
-"""Of bars and strips in one chart: more nobody can tell apart."""
+"""Most bars or strips in one chart; more cannot be told apart."""
 
 
 class Pen(enum.StrEnum):
@@ -79,7 +79,7 @@ class Chart:
     """Lines over an axis."""
 
     name: str
-    """Of its file."""
+    """Name of the chart's file."""
     title: str
     x: Axis
     y: Axis

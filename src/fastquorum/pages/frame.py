@@ -11,18 +11,18 @@ from fastquorum.pages.text import shortened, shown
 WIDTH: Final = 880
 RIGHT: Final = 24
 CHARACTER: Final = 6.9
-"""How wide one is, about; a measure for labels."""
+"""Rough width of a character, to measure labels."""
 _WIDTHS: Final = {**dict.fromkeys("mwMW@%", 11.8), **dict.fromkeys("ijl.,:;|!'-()[] ", 4.6)}
-"""Of characters in the widest of the usual fonts, where they are far from most."""
+"""Widths of characters in the widest of the usual fonts, where they differ much from most."""
 _CAPITAL: Final = 8.6
 _SMALL: Final = 7.4
 _LABEL_MAX: Final = 34
 _LEGEND: Final = 46
 _ROW: Final = 14
 _MARKS_MAX: Final = 80
-"""Of more, lines would be all that is seen: none is drawn."""
+"""Most marks that are drawn. With more, lines would cover everything, so none is drawn."""
 _LABELLED_MAX: Final = 24
-"""More labels than this would cover what is drawn; the lines stay, with what they say as titles."""
+"""Most marks with labels. With more, labels would cover the chart; the lines stay, with their texts as titles."""
 
 
 class Field(NamedTuple):
@@ -129,7 +129,7 @@ def marks_of(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
 
 
 def marks_above(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
-    """As `marks_of`, where what is drawn leaves no room: labels stand above it, those that would cover another not."""
+    """Draw marks above a chart that has no room inside. A label that would cover another one is left out."""
     yield from _mark_lines(marks, x, field)
     last = -1e9
     for mark in sorted(marks if len(marks) <= _MARKS_MAX else (), key=lambda each: each.x):

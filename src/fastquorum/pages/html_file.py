@@ -137,7 +137,7 @@ def _cell(text: str, is_left: bool) -> str:
 
 
 def _rest(cut_off: int, left_out: int, what: str, whole: str = "") -> Iterator[str]:
-    """What is on the page no more, and what never was in the report."""
+    """Say how many rows the page leaves out, and how many the report never had."""
     if cut_off or left_out:
         where = whole if left_out else "the JSON"
         has = f"; {shown(where)} has them" if where else ""
@@ -165,7 +165,7 @@ def _json(page: Page) -> Iterator[str]:
 
 
 def _shown_lines(text: str) -> str:
-    """Of several lines, each as `shown`."""
+    """Return several lines, each escaped by `shown`."""
     return "\n".join(shown(line) for line in text.split("\n"))
 
 

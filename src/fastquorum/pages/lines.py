@@ -12,15 +12,15 @@ from fastquorum.pages.text import number, plain, shown
 
 HEIGHT: Final = 380
 LEFT: Final = 76.0
-"""What figures of the y axis, and what they are of, need."""
+"""Room for the y axis: its figures and its label."""
 _TOP: Final = 64.0
 _FLOOR: Final = HEIGHT - 52.0
-_ASKED_MAX: Final = 300
-"""So many places may be pointed at, to be told what is there."""
+_TOOLTIPS_MAX: Final = 300
+"""Most places with a tooltip."""
 
 
 def lines_of(chart: Chart, left: float) -> Iterator[str]:
-    """All but the frame of the picture. `left`: where the field begins."""
+    """Yield the lines of the picture, without the frame. `left`: where the field begins."""
     x, y = ranges(chart)
     field = Field(left, _TOP, WIDTH - RIGHT, _FLOOR)
     keys = [Key(each.name, pen_of(nth, each)) for nth, each in enumerate(chart.series)]
@@ -32,7 +32,7 @@ def lines_of(chart: Chart, left: float) -> Iterator[str]:
         yield from _series(nth, series, (x, y), field)
     yield from marks_of(chart.marks, x, field)
     yield from legend(keys, field.left, [each.is_dashed for each in chart.series], is_line=True)
-    yield from _asked(chart, x, field)
+    yield from _tooltips(chart, x, field)
 
 
 def _down(y: Range, value: float) -> float:
@@ -84,10 +84,10 @@ def _path(places: Sequence[tuple[float, float]], *, is_step: bool) -> Iterator[s
         is_drawing, last = True, down
 
 
-def _asked(chart: Chart, x: Range, field: Field) -> Iterator[str]:
-    """Of steps that all change at the same places: what each is, from one place to the next."""
+def _tooltips(chart: Chart, x: Range, field: Field) -> Iterator[str]:
+    """Draw a tooltip for each stretch of steps that all change at the same places."""
     steps = [each for each in chart.series if each.is_step]
-    if not steps or len(steps) < len(chart.series) or not 1 < len(steps[0].points) <= _ASKED_MAX:
+    if not steps or len(steps) < len(chart.series) or not 1 < len(steps[0].points) <= _TOOLTIPS_MAX:
         return
     places = [at for at, _ in steps[0].points]
     if any([at for at, _ in each.points] != places for each in steps):
@@ -98,11 +98,13 @@ def _asked(chart: Chart, x: Range, field: Field) -> Iterator[str]:
         if nth < len(values) and values[nth] == values[begin]:
             continue
         left, right = field.across(x, places[begin]), field.across(x, places[nth])
-        told = "; ".join(f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True))
-        said = f"{_place(chart.x, places[begin])}: {told}"
+        values_text = "; ".join(
+            f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True)
+        )
+        title = f"{_place(chart.x, places[begin])}: {values_text}"
         yield (
             f'<rect class="hit" x="{left:.1f}" y="{field.top}" width="{right - left:.1f}" '
-            f'height="{field.floor - field.top}"><title>{shown(said)}</title></rect>'
+            f'height="{field.floor - field.top}"><title>{shown(title)}</title></rect>'
         )
         begin = nth
 

@@ -20,9 +20,9 @@ _TIME_STEPS_S: Final = (
 )
 _NO_TIME_S: Final = 0.001
 _WHOLE_MAX: Final = 1e12
-"""So many times a difference may be smaller than what it is of."""
+"""Most times that a difference may be smaller than the values that differ."""
 _LEAST: Final = 1e-100
-"""What is smaller is nothing."""
+"""Smallest difference that counts as one."""
 _DECADES_MAX: Final = 1e15
 """From the lowest to the highest value on a logarithmic axis."""
 
@@ -60,7 +60,7 @@ class Range:
                 self.low, self.high = 0.0, 1.05
 
     def place(self, value: float) -> float:
-        """Of a value of the range; of another one outside of 0 to 1."""
+        """Return the place of a value: 0 to 1 within the range, beyond that outside of it."""
         if self.is_log:
             value = max(value, self.low / 10)
             return math.log(value / self.low) / math.log(self.high / self.low)
@@ -80,8 +80,8 @@ class Range:
         if self._axis.scale == "count":
             step = max(float(math.ceil(step)), 1.0)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        told = number if self._axis.has_zero else "{:,.0f}".format
-        return [Tick(nth * step, told(nth * step)) for nth in range(first, last + 1)]
+        format_value = number if self._axis.has_zero else "{:,.0f}".format
+        return [Tick(nth * step, format_value(nth * step)) for nth in range(first, last + 1)]
 
     def _decades(self) -> list[Tick]:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
@@ -92,7 +92,7 @@ class Range:
 
 
 def ranges(chart: Chart) -> tuple[Range, Range]:
-    """Of both axes."""
+    """Return the ranges of both axes."""
     points = [point for series in chart.series for point in series.points]
     marks = [mark.x for mark in chart.marks]
     return Range(chart.x, [x for x, _ in points] + marks), Range(chart.y, [y for _, y in points])
@@ -108,7 +108,7 @@ def _percent(nines: float) -> str:
 
 
 def seconds_of(iso: str) -> float:
-    """Of a time as reports have it, since 1970."""
+    """Return the seconds since 1970 of a time as reports have it."""
     return datetime.fromisoformat(iso).timestamp()
 
 
@@ -118,7 +118,7 @@ def moment(value_s: float) -> str:
 
 
 def _moments(low_s: float, high_s: float) -> Iterator[Tick]:
-    """As exact as needed to tell one from the next; the date where it changes."""
+    """Yield ticks, as exact as it takes to tell neighbours apart; the date stands where it changes."""
     lasted_s = high_s - low_s
     step_s = next((each for each in _TIME_STEPS_S if each >= lasted_s / _TICKS * 0.999), _TIME_STEPS_S[-1])
     date = ""

@@ -25,20 +25,20 @@ _THICK: Final = 14
 _BOTTOM: Final = 48
 _ABOVE: Final = 14
 _SEEN: Final = 2.5
-"""Nothing is drawn narrower: what happened must be seen, however short it was."""
-_TOLD_MAX: Final = 24
-"""So many spans of a strip are told one by one."""
+"""Least width of a span, so that even a short one is seen."""
+_SPANS_MAX: Final = 24
+"""Most spans of a strip that are drawn one by one."""
 _CELLS: Final = 200
-"""Of a strip with more, what was worst in each of so many parts."""
+"""Cells of a strip with more spans; each cell shows the worst that it covers."""
 
 
 def strips_left(chart: Strips) -> float:
-    """How much its labels need."""
+    """Return the width that the labels need."""
     return labels_width([strip.label for strip in chart.strips[: chart.rows_max]])
 
 
 def strips_of(chart: Strips, left: float) -> tuple[float, Iterator[str]]:
-    """The height of the picture, and all but its frame. `left`: where the field begins."""
+    """Return the height of the picture and its lines, without the frame. `left`: where the field begins."""
     drawn = chart.strips[: chart.rows_max]
     top = 40.0 + 18 * legend_rows(chart.keys, left) + (_ABOVE if chart.marks else 0)
     field = Field(left, top, WIDTH - RIGHT, top + _PITCH * len(drawn) + 4)
@@ -64,10 +64,10 @@ def _span(chart: Strips, label: str, span: Span, where: tuple[Range, Field], dow
     width = max(end - begin, _SEEN)
     begin = min(begin, field.right - width)
     key = chart.keys[span.key]
-    said = f"{label}: {span.text or key.name}, {_reach(chart.x, span)}"
+    title = f"{label}: {span.text or key.name}, {_reach(chart.x, span)}"
     return (
         f'<rect class="ink {key.pen}" x="{begin:.1f}" y="{down:.0f}" width="{width:.1f}" height="{_THICK}">'
-        f"<title>{shown(said)}</title></rect>"
+        f"<title>{shown(title)}</title></rect>"
     )
 
 
@@ -78,28 +78,28 @@ def _reach(axis: Axis, span: Span) -> str:
 
 
 def _strip(chart: Strips, strip: Strip, where: tuple[Range, Field], down: float) -> Iterator[str]:
-    """The worse of it last, so that it covers the rest. Much of it is told as one."""
-    if len(strip.spans) <= _TOLD_MAX:
+    """Draw the worse spans last, so that they cover the others. Many spans are drawn as one path."""
+    if len(strip.spans) <= _SPANS_MAX:
         for span in sorted(strip.spans, key=lambda span: span.key):
             yield _span(chart, strip.label, span, where, down)
         return
     x, field = where
     thin = list(_thinned(strip.spans, x))
     for nth, key in enumerate(chart.keys):
-        those = [span for span in strip.spans if span.key == nth]
+        spans = [span for span in strip.spans if span.key == nth]
         cells = [(field.across(x, begin), field.across(x, end)) for begin, end, worst in thin if worst == nth]
         path = "".join(
             f"M{begin:.0f} {down:.0f}h{max(end - begin, _SEEN):.1f}v{_THICK}H{begin:.0f}z" for begin, end in cells
         )
         if path:
-            said = f"{strip.label}: {key.name}, {len(those):,} times"
+            title = f"{strip.label}: {key.name}, {len(spans):,} times"
             if chart.x.scale == "time":
-                said += f", {plain(sum(span.end - span.begin for span in those))} s in all"
-            yield f'<path class="ink {key.pen}" d="{path}"><title>{shown(said)}</title></path>'
+                title += f", {plain(sum(span.end - span.begin for span in spans))} s in all"
+            yield f'<path class="ink {key.pen}" d="{path}"><title>{shown(title)}</title></path>'
 
 
 def _thinned(spans: Sequence[Span], x: Range) -> Iterator[tuple[float, float, int]]:
-    """Begin, end and key of what is drawn: as few as there are cells, each what was worst there."""
+    """Yield begin, end and key of what is drawn: at most one for each cell, with the worst key there."""
     size = (x.high - x.low) / _CELLS
     worst = [-1] * _CELLS
     for span in spans:

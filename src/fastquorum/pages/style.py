@@ -87,18 +87,18 @@ pre{{overflow:auto;max-height:30rem;background:var(--inset);padding:.8rem;font-s
 
 
 def page_style() -> str:
-    """Of a page and all charts on it. What is printed is light."""
+    """Return the style of a page and its charts. A printed page is light."""
     dark = f"@media screen and (prefers-color-scheme:dark){{:root{{color-scheme:dark;{_variables(_DARK)}}}}}"
     return f":root{{{_variables(_LIGHT)}}}{dark}{_PAGE}{_CHARTS}"
 
 
 def picture_style() -> str:
-    """Of a chart in a file of its own; without variables, which not all that draw SVG know."""
+    """Return the style of a chart in its own file. It has no variables, which some SVG viewers do not know."""
     return re.sub(r"var\(--(\w+)\)", lambda found: _LIGHT[found[1]], _CHARTS)
 
 
 def pen_of(nth: int, series: Series) -> Pen:
-    """The same for the same series in every drawing."""
+    """Return the pen of a series: the same one in every drawing."""
     if series.is_dashed:
         return Pen.NEUTRAL
     return series.pen or SERIES_PENS[nth % len(SERIES_PENS)]
