@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from bench.figures.figure import Goal, Measured, Row, Setting, alone, over
 from bench.spark.logs import user_log
 from bench.spark.sessions import spark_with
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def _apart(pool: ProcessPoolExecutor, read: Callable[[str, int, int], Sums], pat
 def _to_arrow(path: str, number: int, count: int) -> Sums:
     import pyarrow.compute as pc
 
-    scan = Scan.of({"path": path, "columns": COLUMNS})
+    scan = TableScan.of({"path": path, "columns": COLUMNS})
     records, size, last, first = 0, 0, -1, 1 << 62
     for task in scan.tasks()[number::count]:
         for batch in scan.read(task):

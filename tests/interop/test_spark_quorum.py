@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from fastquorum.spark import quorum
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.process.cluster import fixed_ports
-from tests.spark.test_quorum import told
+from tests.spark.test_quorum import without_places
 
 from .kafka import Kafka
 from .mixed import Member, jvm_controller
@@ -54,7 +54,7 @@ def wait_for(member: Member, is_so: Any) -> None:
 
 
 def _begins(at: str) -> int:
-    with quorum.open_quorum(Scan.of({"bootstrap": at}).options) as log:
+    with quorum.open_quorum(TableScan.of({"bootstrap": at}).options) as log:
         return log.extent().start_offset
 
 
@@ -69,7 +69,7 @@ def test_a_log_that_no_longer_holds_its_beginning_is_read_from_where_it_begins(
     wait_for(member, lambda: any((tmp_path / "k1" / LOG_DIRECTORY).glob("*[1-9]*.checkpoint")))
     early = read_table(bootstrap=at)
     assert early["offset"].to_pylist() == list(range(1, early.num_rows + 1))  # Kafka keeps the first to itself
-    assert told(early) == told(read_table(str(tmp_path / "k1")))[1 : early.num_rows + 1]
+    assert without_places(early) == without_places(read_table(str(tmp_path / "k1")))[1 : early.num_rows + 1]
     wait_for(member, lambda: _begins(at) > 1)
     member.stop()
     member.start()  # another epoch than that of the snapshot that the log begins with
@@ -81,7 +81,7 @@ def test_a_log_that_no_longer_holds_its_beginning_is_read_from_where_it_begins(
     member.stop()
     for name, column in (("records", "offset"), ("batches", "base_offset")):
         first, last = found[name][column][0].as_py(), found[name][column][-1].as_py()
-        stored = [row for row in told(read_table(str(tmp_path / "k1"), name)) if first <= row[column] <= last]
-        assert told(found[name]) == stored
+        stored = [row for row in without_places(read_table(str(tmp_path / "k1"), name)) if first <= row[column] <= last]
+        assert without_places(found[name]) == stored
     end = found["image"]["end_offset"][0].as_py()
-    assert told(found["image"]) == told(read_table(str(tmp_path / "k1"), "image", asOfOffset=end))
+    assert without_places(found["image"]) == without_places(read_table(str(tmp_path / "k1"), "image", asOfOffset=end))

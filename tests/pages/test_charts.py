@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.pages import Page, Section, svg
-from fastquorum.pages.chart import AnyChart, Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
+from fastquorum.pages.chart import AnyChart, Axis, Band, Bar, Bars, Chart, Key, Marker, Pen, Series, Strip, Strips
 from fastquorum.pages.frame import WIDTH
 from fastquorum.pages.html_file import document
 from fastquorum.pages.scales import Range
@@ -37,7 +37,7 @@ def inks(root: ET.Element, pen: Pen) -> list[tuple[float, float]]:
     return [(float(each.get("x", "")), float(each.get("width", ""))) for each in rects]
 
 
-def strips(*rows: list[Span], **more: int) -> Strips:
+def strips(*rows: list[Band], **more: int) -> Strips:
     time = Axis("time, UTC", "time", (BEGIN, BEGIN + 100))
     return Strips("s", "Brokers", time, STATES, [Strip(f"b{nth}", row) for nth, row in enumerate(rows)], **more)
 
@@ -84,7 +84,7 @@ def test_more_rows_than_can_be_told_apart_are_left_out_and_told() -> None:
     bars = Bars("b", "Brokers", Axis("leaders"), STATES[:1], [Bar(f"b{each}", [each]) for each in range(1000)])
     assert len(inks(drawn(bars), Pen.GOOD)) == 39  # the first is 0 long
     assert (svg.cut_off(bars), svg.left_out(bars)) == (960, 0)
-    many = strips(*[[Span(BEGIN, BEGIN + 9, 0)]] * 50, left_out=5)
+    many = strips(*[[Band(BEGIN, BEGIN + 9, 0)]] * 50, left_out=5)
     assert (svg.cut_off(many), svg.left_out(many)) == (10, 5)
     chart = Chart("c", "c", Axis("x"), Axis("y"), [])
     assert (svg.cut_off(chart), svg.left_out(chart)) == (0, 0)
@@ -101,7 +101,7 @@ def test_a_long_name_is_cut_and_is_whole_in_its_title() -> None:
 
 
 def test_a_strip_shows_what_something_was_and_for_how_long() -> None:
-    root = drawn(strips([Span(BEGIN, BEGIN + 50, 0), Span(BEGIN + 50, BEGIN + 100, 1)]))
+    root = drawn(strips([Band(BEGIN, BEGIN + 50, 0), Band(BEGIN + 50, BEGIN + 100, 1)]))
     ((good, good_width),), ((bad, bad_width),) = inks(root, Pen.GOOD), inks(root, Pen.BAD)
     assert good_width == pytest.approx(bad_width, abs=0.2)
     assert bad == pytest.approx(good + good_width, abs=0.2)
@@ -110,15 +110,15 @@ def test_a_strip_shows_what_something_was_and_for_how_long() -> None:
 
 
 def test_however_short_something_was_it_is_seen() -> None:
-    root = drawn(strips([Span(BEGIN, BEGIN + 100, 0), Span(BEGIN + 99.9999, BEGIN + 100, 1)]))
+    root = drawn(strips([Band(BEGIN, BEGIN + 100, 0), Band(BEGIN + 99.9999, BEGIN + 100, 1)]))
     ((at, width),) = inks(root, Pen.BAD)
     assert width >= 1
     assert at + width <= WIDTH
 
 
 def test_ten_thousand_spans_are_thinned_out_and_the_worst_stay() -> None:
-    many = [Span(BEGIN + each / 100, BEGIN + (each + 1) / 100, 0) for each in range(9_999)]
-    root = drawn(strips([*many[:5000], Span(BEGIN + 50, BEGIN + 50.01, 1), *many[5001:]]))
+    many = [Band(BEGIN + each / 100, BEGIN + (each + 1) / 100, 0) for each in range(9_999)]
+    root = drawn(strips([*many[:5000], Band(BEGIN + 50, BEGIN + 50.01, 1), *many[5001:]]))
     assert titles(root) == ["b0: active, 9,998 times, 99.98 s in all", "b0: fenced, 1 times, 0.01 s in all"]
     (path,) = (each.get("d", "") for each in root.iter(f"{SVG}path") if each.get("class") == "ink bad")
     assert path.count("M") == 1
@@ -126,13 +126,13 @@ def test_ten_thousand_spans_are_thinned_out_and_the_worst_stay() -> None:
 
 
 def test_labels_of_marks_do_not_cover_each_other() -> None:
-    marks = [Mark(BEGIN + each * 1.6, f"epoch {each}") for each in range(60)]
-    chart = strips([Span(BEGIN, BEGIN + 100, 0)])
+    marks = [Marker(BEGIN + each * 1.6, f"epoch {each}") for each in range(60)]
+    chart = strips([Band(BEGIN, BEGIN + 100, 0)])
     root = drawn(Strips(chart.name, chart.title, chart.x, chart.keys, chart.strips, marks))
     labels = [each for each in texts(root) if each.startswith("epoch")]
     assert labels[0] == "epoch 0"
     assert 5 < len(labels) < 20
-    many = [Mark(BEGIN + each / 100, f"epoch {each}") for each in range(1000)]
+    many = [Marker(BEGIN + each / 100, f"epoch {each}") for each in range(1000)]
     assert not any("epoch" in each for each in texts(drawn(Strips("s", "S", chart.x, STATES, chart.strips, many))))
 
 
@@ -202,14 +202,14 @@ def charts(draw: st.DrawFn) -> AnyChart:
     if kind == 0:
         points = st.lists(st.tuples(st.floats(0, 4e9), VALUES | st.just(float("nan"))), max_size=6)
         series = st.builds(Series, label, points, st.booleans(), st.booleans(), st.booleans())
-        marks = st.lists(st.builds(Mark, st.floats(0, 4e9), label, st.booleans()), max_size=3)
+        marks = st.lists(st.builds(Marker, st.floats(0, 4e9), label, st.booleans()), max_size=3)
         x, y = Axis(draw(label), draw(SCALES)), Axis(draw(label), draw(SCALES.filter(lambda each: each != "time")))
         return Chart("c", draw(label), x, y, draw(st.lists(series, max_size=3)), draw(marks))
     if kind == 1:
         bars = st.lists(st.builds(Bar, label, st.tuples(VALUES, VALUES), label), max_size=5)
         return Bars("b", draw(label), Axis(draw(label)), STATES, draw(bars))
     edges = st.tuples(st.floats(0, 4e9), st.floats(0, 4e9)).map(sorted)
-    spans = st.lists(st.builds(lambda ends, key, text: Span(*ends, key, text), edges, st.integers(0, 1), label))
+    spans = st.lists(st.builds(lambda ends, key, text: Band(*ends, key, text), edges, st.integers(0, 1), label))
     rows = draw(st.lists(st.builds(Strip, label, spans), max_size=3))
     return Strips(
         "s",
@@ -240,7 +240,7 @@ def test_what_is_cut_is_no_longer_than_allowed_and_all_visible(text: str, length
 def test_charts_over_time_stand_in_line_on_a_page_and_ids_are_not_cut_off() -> None:
     ids = ["WWWWWWWWWWWWWWWWWWWWWW", "usACA5tBSrKS64DhDt4jig"]
     time = Axis("time, UTC", "time", (0.0, 50_000.0))
-    spans = [Span(at * 500.0, at * 500.0 + 300, 0) for at in range(90)]
+    spans = [Band(at * 500.0, at * 500.0 + 300, 0) for at in range(90)]
     strips = Strips("q", "Over time", time, [Key("k", Pen.BAD)], [Strip(each, spans) for each in ids])
     lines = Chart("l", "Partitions", time, Axis("partitions"), [Series("s", [(0.0, 1.0), (50_000.0, 2.0)])])
     narrow = Strips("n", "Few", time, [Key("k", Pen.BAD)], [Strip("a", spans[:1])])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fastquorum.errors import UsageError
 from fastquorum.pages import Card, Facts, Lines, Page, Prose, Section, Table, document, report_of, write_page
 from fastquorum.pages.__main__ import main
-from fastquorum.pages.chart import Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
+from fastquorum.pages.chart import Axis, Band, Bar, Bars, Chart, Key, Marker, Pen, Series, Strip, Strips
 from tests.pages.reading import looked_at
 
 EVIL = "</script><script src=//x>alert(1)</script>&lt;\"'<img onerror=x src=y>"
@@ -28,9 +28,11 @@ def page(text: str = "a topic", report: dict[str, Any] | None = None) -> Page:
         Lines([text, text]),
         Table([text, "n"], [[text, "1"]]),
         Facts({text: text}),
-        Chart("c", text, Axis(text), Axis(text), [Series(text, [(0, 1), (1, 2)], has_points=True)], [Mark(1, text)]),
+        Chart("c", text, Axis(text), Axis(text), [Series(text, [(0, 1), (1, 2)], has_points=True)], [Marker(1, text)]),
         Bars("b", text, Axis(text), [Key(text, Pen.BAD), KEYS[0]], [Bar(text, [1, 2], text)]),
-        Strips("s", text, time, [Key(text, Pen.BAD)], [Strip(text, [Span(1e9, 1e9 + 9, 0, text)])], [Mark(1e9, text)]),
+        Strips(
+            "s", text, time, [Key(text, Pen.BAD)], [Strip(text, [Band(1e9, 1e9 + 9, 0, text)])], [Marker(1e9, text)]
+        ),
     ]
     said = {"name": text} if report is None else report
     return Page(text, text, [text], said, [Card(text, text)], [text], [Section(text, parts)])

@@ -66,36 +66,40 @@ def _parser() -> argparse.ArgumentParser:
     stream = add(
         "stream-kills",
         "from a quorum to Parquet, while its leaders are killed, and the query's own program",
-        lambda root, asked, say: stream_kills(root, asked.kills, stops=asked.kills > 2, say=say),
+        lambda root, arguments, say: stream_kills(root, arguments.kills, stops=arguments.kills > 2, say=say),
     )
     write = add(
         "write-kills",
         "from Parquet to a quorum, while its leaders are killed, and the driver",
-        lambda root, asked, say: write_kills(root, asked.kills, seed=asked.seed, say=say),
+        lambda root, arguments, say: write_kills(root, arguments.kills, seed=arguments.seed, say=say),
     )
     cluster = add(
         "cluster-kills",
         "from Parquet to a quorum by a cluster of processes: leaders, workers, an executor and the driver are killed",
-        lambda root, asked, say: cluster_kills(root, seed=asked.seed, say=say),
+        lambda root, arguments, say: cluster_kills(root, seed=arguments.seed, say=say),
     )
     worlds = add(
         "verdicts",
         "verdicts of audits over generated replicas, healthy and damaged, are what is known of them",
-        lambda root, asked, say: verdicts(root, asked.worlds, seed=asked.seed, by_spark=asked.spark, say=say),
+        lambda root, arguments, say: verdicts(
+            root, arguments.worlds, seed=arguments.seed, by_spark=arguments.spark, say=say
+        ),
     )
     worlds.add_argument("--worlds", type=int, default=1000, help="(default: %(default)s)")
     worlds.add_argument("--spark", action="store_true", help="Spark must say the same of each: seconds a world")
     sparks = add(
         "versions",
         "other versions of Spark give what no Spark gives, or refuse in one line",
-        lambda root, asked, say: versions(root, asked.spark, asked.environments, parts=asked.parts, say=say),
+        lambda root, arguments, say: versions(
+            root, arguments.spark, arguments.environments, parts=arguments.parts, say=say
+        ),
     )
     sparks.add_argument("--spark", nargs="+", default=VERSIONS, help="of PySpark (default: %(default)s)")
     sparks.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
     lake = add(
         "delta",
         "logs into Delta tables and back, with the PySpark that this Delta wants",
-        lambda root, asked, say: delta(root, asked.package, asked.environments, say=say),
+        lambda root, arguments, say: delta(root, arguments.package, arguments.environments, say=say),
     )
     lake.add_argument("--package", default=DELTA, help="GROUP:ARTIFACT:VERSION (default: %(default)s)")
     for each in (sparks, lake):

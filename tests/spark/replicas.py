@@ -51,8 +51,8 @@ def batches_at(path: str) -> pa.Table:
     return read_table(path, "batches", mode="quarantine", columns=columns, fromOffset="earliest")
 
 
-def told_at(path: str) -> pa.Table:
-    """What else it reads, as one table."""
+def known_at(path: str) -> pa.Table:
+    """Return what else it reads, as one table."""
     snapshots = read_table(path, "checkpoints", mode="quarantine", columns=",".join(auditing.SNAPSHOT_COLUMNS))
     snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
     tables = [

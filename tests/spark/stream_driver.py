@@ -21,7 +21,7 @@ import fastquorum.spark
 
 _PR_SET_PDEATHSIG = 1
 OFFSETS_MAX = 2000
-"""Of a micro-batch: there are many of them."""
+"""Most offsets of a micro-batch, so that there are many of them."""
 
 
 def say(event: str, **fields: Any) -> None:
@@ -52,15 +52,15 @@ def start(spark: Any, bootstrap: str, directory: Path) -> Any:
 
 def follow(query: Any, commands: "queue.Queue[str]") -> None:
     """Until it is told to stop, or the query fails."""
-    told = -1
+    reported = -1
     while True:
         query.awaitTermination(0.05)
         for each in map(dict, query.recentProgress):
-            if each["batchId"] > told and each["numInputRows"]:
-                told = each["batchId"]
+            if each["batchId"] > reported and each["numInputRows"]:
+                reported = each["batchId"]
                 (source,) = each["sources"]
                 start, end = json.loads(source["startOffset"]), json.loads(source["endOffset"])
-                say("batch", number=told, start=start, end=end, rows=each["numInputRows"])
+                say("batch", number=reported, start=start, end=end, rows=each["numInputRows"])
         if not commands.empty():
             return
 

@@ -18,7 +18,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import load
-from fastquorum.spark.write.appending import EPOCHS, Appended, Whose, append_rows, note_done
+from fastquorum.spark.write.appending import EPOCHS, Appended, WritePart, append_rows, note_done
 from fastquorum.spark.write.write_options import WriteOptions
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, Trio, trio, values_of
@@ -26,9 +26,9 @@ from tests.api.nodes import WAIT_S, Trio, trio, values_of
 NATIVE = load("native")
 BYTES = 2000
 ROWS = [b"%04d" % number + b"." * 96 for number in range(100)]
-"""Of 132 bytes each, as chunks count them: 14 of them make a chunk of BYTES, all of them 8."""
+"""Rows of 132 bytes each, as chunks count them: 14 of them make a chunk of BYTES, all of them 8."""
 CHUNKS = 8
-WHOSE = Whose("query q", 3, 5)
+PART = WritePart("query q", 3, 5)
 
 
 class Quorum:
@@ -39,8 +39,8 @@ class Quorum:
         endpoints = tuple(Endpoint(LISTENER_NAME, "127.0.0.1", port) for port in nodes.ports)
         self.options = WriteOptions(endpoints, None, WAIT_S, BYTES)
 
-    def write(self, rows: Sequence[bytes], whose: Whose = WHOSE, **options: Any) -> Appended:
-        return append_rows(arriving(rows), whose, self.options._replace(**options), NATIVE)
+    def write(self, rows: Sequence[bytes], part: WritePart = PART, **options: Any) -> Appended:
+        return append_rows(arriving(rows), part, self.options._replace(**options), NATIVE)
 
     @property
     def values(self) -> list[bytes | None]:
@@ -53,7 +53,7 @@ def arriving(rows: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def failing(rows: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-    """As many as there are, and then its process is gone."""
+    """Yield the rows; then the process is gone."""
     yield from arriving(rows)
     raise ConnectionAbortedError
 
@@ -66,39 +66,39 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
 
 
 @pytest.fixture
-def whose(request: pytest.FixtureRequest) -> Whose:
-    return WHOSE._replace(writer=request.node.name)
+def part(request: pytest.FixtureRequest) -> WritePart:
+    return PART._replace(writer=request.node.name)
 
 
 def written(quorum: Quorum, before: int) -> list[bytes | None]:
     return quorum.values[before:]
 
 
-def test_a_partition_that_fits_into_a_batch_is_one(quorum: Quorum, whose: Whose) -> None:
+def test_a_partition_that_fits_into_a_batch_is_one(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
-    done = quorum.write(ROWS, whose, batch_bytes_max=1 << 20)
+    done = quorum.write(ROWS, part, batch_bytes_max=1 << 20)
     assert done == Appended(100, 1, 0, done.first_offset, done.first_offset + 100)
     assert written(quorum, before) == ROWS
 
 
-def test_no_rows_are_nothing(quorum: Quorum, whose: Whose) -> None:
-    assert quorum.write([], whose) == Appended()
+def test_no_rows_are_nothing(quorum: Quorum, part: WritePart) -> None:
+    assert quorum.write([], part) == Appended()
 
 
-def test_a_partition_written_again_is_found_and_nothing_is_appended(quorum: Quorum, whose: Whose) -> None:
+def test_a_partition_written_again_is_found_and_nothing_is_appended(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
-    first = quorum.write(ROWS, whose)
+    first = quorum.write(ROWS, part)
     assert (first.rows, first.chunks, first.found) == (100, CHUNKS, 0)
-    assert quorum.write(ROWS, whose) == first._replace(found=CHUNKS)
+    assert quorum.write(ROWS, part) == first._replace(found=CHUNKS)
     assert written(quorum, before) == ROWS
 
 
-def test_what_a_killed_attempt_left_is_gone_on_with(quorum: Quorum, whose: Whose) -> None:
+def test_what_a_killed_attempt_left_is_gone_on_with(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
     with pytest.raises(ConnectionAbortedError):
-        append_rows(failing(ROWS[:60]), whose, quorum.options, NATIVE)
+        append_rows(failing(ROWS[:60]), part, quorum.options, NATIVE)
     assert written(quorum, before) == ROWS[:56]  # whole chunks
-    done = quorum.write(ROWS, whose)
+    done = quorum.write(ROWS, part)
     assert (done.chunks, done.found) == (CHUNKS, 4)
     assert written(quorum, before) == ROWS
 
@@ -107,24 +107,24 @@ def test_a_named_job_that_is_done_appends_nothing_more_however_its_rows_are_divi
     quorum: Quorum, request: pytest.FixtureRequest
 ) -> None:
     before = len(quorum.values)
-    first, second, third = (Whose(request.node.name, 0, number, is_named_job=True) for number in range(3))
-    for whose, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
-        quorum.write(rows, whose)
+    first, second, third = (WritePart(request.node.name, 0, number, is_named_job=True) for number in range(3))
+    for part, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
+        quorum.write(rows, part)
     note_done(first, 2, quorum.options, NATIVE)
-    for whose, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
-        assert quorum.write(rows, whose).found > 0, "the same is found"
+    for part, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
+        assert quorum.write(rows, part).found > 0, "the same is found"
     note_done(first, 2, quorum.options, NATIVE)
-    for whose, rows in ((first, ROWS), (second, ROWS[70:]), (third, ROWS[80:]), (third._replace(partition=70), ROWS)):
+    for part, rows in ((first, ROWS), (second, ROWS[70:]), (third, ROWS[80:]), (third._replace(partition=70), ROWS)):
         with pytest.raises(ReplayDiffers, match="are not those"):
-            quorum.write(rows, whose)
+            quorum.write(rows, part)
     with pytest.raises(ReplayDiffers, match="another number of partitions than 1"):
         note_done(first, 1, quorum.options, NATIVE)
     assert written(quorum, before) == ROWS
 
 
 @pytest.mark.parametrize("kept", [14, 56, 100])
-def test_other_rows_than_those_that_were_written_are_refused(quorum: Quorum, whose: Whose, kept: int) -> None:
-    quorum.write(ROWS[:kept], whose)
+def test_other_rows_than_those_that_were_written_are_refused(quorum: Quorum, part: WritePart, kept: int) -> None:
+    quorum.write(ROWS[:kept], part)
     before = len(quorum.values)
     others = {
         "another row": [b"x" * 100, *ROWS[1:]],
@@ -137,44 +137,44 @@ def test_other_rows_than_those_that_were_written_are_refused(quorum: Quorum, who
         with pytest.raises(
             ReplayDiffers, match=r"partition 5 of batch 3 of .*: its rows 0 to 1. are not those"
         ) as caught:
-            quorum.write(rows, whose)
+            quorum.write(rows, part)
         assert "same order and partitions" in str(caught.value), what
     assert len(quorum.values) == before
 
 
-def test_a_change_behind_what_is_the_same_is_refused_where_it_is(quorum: Quorum, whose: Whose) -> None:
+def test_a_change_behind_what_is_the_same_is_refused_where_it_is(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
-    quorum.write(ROWS, whose)
+    quorum.write(ROWS, part)
     with pytest.raises(ReplayDiffers, match="its rows 42 to 55 are not those"):
-        quorum.write([*ROWS[:50], b"x" * 100, *ROWS[51:]], whose)
+        quorum.write([*ROWS[:50], b"x" * 100, *ROWS[51:]], part)
     assert written(quorum, before) == ROWS
 
 
-def test_each_partition_and_each_writer_writes_for_itself(quorum: Quorum, whose: Whose) -> None:
+def test_each_partition_and_each_writer_writes_for_itself(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
-    many = [whose, whose._replace(partition=6), whose._replace(writer=f"{whose.writer} too")]
+    many = [part, part._replace(partition=6), part._replace(writer=f"{part.writer} too")]
     for each in many:
         assert quorum.write(ROWS, each).found == 0
     assert written(quorum, before) == ROWS * 3
 
 
-def test_batches_follow_one_another_and_who_is_still_at_an_old_one_is_fenced(quorum: Quorum, whose: Whose) -> None:
+def test_batches_follow_one_another_and_who_is_still_at_an_old_one_is_fenced(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
     for batch in (0, 1, EPOCHS - 1, EPOCHS, EPOCHS + 1):
-        assert quorum.write(ROWS, whose._replace(batch=batch)).found == 0
-    assert quorum.write(ROWS, whose._replace(batch=EPOCHS + 1)).found == CHUNKS
+        assert quorum.write(ROWS, part._replace(batch=batch)).found == 0
+    assert quorum.write(ROWS, part._replace(batch=EPOCHS + 1)).found == CHUNKS
     with pytest.raises(ProducerFenced, match=r"partition 5 of batch 32768 of .* is over: the quorum has later batches"):
-        quorum.write(ROWS, whose._replace(batch=EPOCHS))
+        quorum.write(ROWS, part._replace(batch=EPOCHS))
     assert written(quorum, before) == ROWS * 5
 
 
-def test_attempts_at_the_same_time_write_every_row_once_and_in_order(quorum: Quorum, whose: Whose) -> None:
+def test_attempts_at_the_same_time_write_every_row_once_and_in_order(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
     begin = threading.Barrier(4)
 
     def attempt(_: int) -> Appended:
         begin.wait(WAIT_S)
-        return quorum.write(ROWS, whose)
+        return quorum.write(ROWS, part)
 
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(attempt, range(4)))
@@ -182,7 +182,9 @@ def test_attempts_at_the_same_time_write_every_row_once_and_in_order(quorum: Quo
     assert written(quorum, before) == ROWS
 
 
-def test_of_two_that_write_other_rows_at_the_same_time_under_one_name_one_is_told(quorum: Quorum, whose: Whose) -> None:
+def test_of_two_that_write_other_rows_at_the_same_time_under_one_name_one_is_told(
+    quorum: Quorum, part: WritePart
+) -> None:
     before = len(quorum.values)
     begin = threading.Barrier(2)
     reversed_rows = [row[::-1] for row in ROWS]  # as many, and as long
@@ -190,48 +192,48 @@ def test_of_two_that_write_other_rows_at_the_same_time_under_one_name_one_is_tol
     def attempt(rows: list[bytes]) -> str:
         begin.wait(WAIT_S)
         try:
-            quorum.write(rows, whose)
+            quorum.write(rows, part)
         except ReplayDiffers:
             return "told"
         return "written"
 
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(attempt, (ROWS, reversed_rows)))
-    assert sorted(said) == ["told", "written"]
-    assert written(quorum, before) == (ROWS if said[0] == "written" else reversed_rows)
+        outcomes = list(pool.map(attempt, (ROWS, reversed_rows)))
+    assert sorted(outcomes) == ["told", "written"]
+    assert written(quorum, before) == (ROWS if outcomes[0] == "written" else reversed_rows)
 
 
 def test_who_goes_on_with_anothers_rows_is_told_when_that_one_is_not_dead_and_has_others(
-    quorum: Quorum, whose: Whose
+    quorum: Quorum, part: WritePart
 ) -> None:
-    """As an executor that was given up on, and still writes: rows come out of a shuffle in another order."""
+    """Such is an executor that was given up on, and still writes: a shuffle brings rows in another order."""
     others = [*ROWS[:50], *reversed(ROWS[50:])]
     before = len(quorum.values)
     with pytest.raises(ConnectionAbortedError):
-        append_rows(failing(ROWS[:30]), whose, quorum.options, NATIVE)
+        append_rows(failing(ROWS[:30]), part, quorum.options, NATIVE)
 
     def overtaken() -> Iterator[pa.RecordBatch]:
         first, *rest = arriving(ROWS)
         yield first
-        quorum.write(others, whose)
+        quorum.write(others, part)
         yield from rest
 
     with pytest.raises(ReplayDiffers, match="its rows 42 to 55 are not those that were written before"):
-        append_rows(overtaken(), whose, quorum.options, NATIVE)
+        append_rows(overtaken(), part, quorum.options, NATIVE)
     assert written(quorum, before) == others
 
 
-def test_a_batch_larger_than_a_fetch_is_found_again(quorum: Quorum, whose: Whose) -> None:
+def test_a_batch_larger_than_a_fetch_is_found_again(quorum: Quorum, part: WritePart) -> None:
     rows = [bytes([number]) * 1_000_000 for number in range(14)]
-    done = quorum.write(rows, whose, batch_bytes_max=8 << 20)
+    done = quorum.write(rows, part, batch_bytes_max=8 << 20)
     assert (done.chunks, done.found) == (2, 0)
-    assert quorum.write(rows, whose, batch_bytes_max=8 << 20).found == 2
+    assert quorum.write(rows, part, batch_bytes_max=8 << 20).found == 2
 
 
-def test_a_row_that_is_too_large_is_named_and_nothing_is_appended(quorum: Quorum, whose: Whose) -> None:
+def test_a_row_that_is_too_large_is_named_and_nothing_is_appended(quorum: Quorum, part: WritePart) -> None:
     before = len(quorum.values)
     with pytest.raises(RecordTooLarge, match=r"partition 5 of batch 3 of .*: row 17 takes 3032 bytes"):
-        quorum.write([*ROWS[:17], b"x" * 3000], whose)
+        quorum.write([*ROWS[:17], b"x" * 3000], part)
     assert len(quorum.values) == before
 
 
@@ -251,7 +253,7 @@ def test_leaders_that_die_in_the_middle_change_nothing(tmp_path: Path) -> None:
                 else:
                     yield batch
 
-        done = append_rows(dying(), WHOSE, quorum.options, NATIVE)
+        done = append_rows(dying(), PART, quorum.options, NATIVE)
         assert (done.rows, done.chunks, len(passed)) == (100, CHUNKS, 2)
         assert quorum.values == ROWS
         assert quorum.write(ROWS).found == CHUNKS  # a new leader knows them, too
@@ -292,4 +294,4 @@ def test_a_controllers_log_is_refused_before_anything_is_written(tmp_path: Path)
 def test_nobody_there_is_said_in_time() -> None:
     options = WriteOptions((Endpoint(LISTENER_NAME, "127.0.0.1", 1),), None, 0.2, BYTES)
     with pytest.raises(NotReady, match=r"127\.0\.0\.1:1 cannot be reached"):
-        append_rows(arriving(ROWS), WHOSE, options, NATIVE)
+        append_rows(arriving(ROWS), PART, options, NATIVE)

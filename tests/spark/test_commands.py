@@ -47,16 +47,16 @@ def test_the_demo_tells_what_happened_without_a_java_of_the_systems(tmp_path: Pa
     page = tmp_path / "demo.html"
     done = fastquorum("spark", "demo", "--format", "json", "--html", page, environment=without_java(tmp_path))
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert report_of(page.read_text()) == said
-    assert said["audit"]["divergent"] == []
-    (tail,) = said["audit"]["uncommitted_tails"]
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert report_of(page.read_text()) == report
+    assert report["audit"]["divergent"] == []
+    (tail,) = report["audit"]["uncommitted_tails"]
     assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 3836, 28_538)
-    events = [(each["event"], each["node_id"], each["epoch"]) for each in said["timeline"]["events"]]
+    events = [(each["event"], each["node_id"], each["epoch"]) for each in report["timeline"]["events"]]
     assert ("fenced", 13, 1) in events
     assert ("controlled shutdown", 12, 1) in events
     assert ("quorum leader", 2, 3) in events
-    assert said["seconds"] > 0
+    assert report["seconds"] > 0
 
 
 @pytest.mark.long
@@ -78,7 +78,7 @@ RUNS = "name a result of `fastquorum load`, or a directory of files with .json, 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         *(
             ((command, "{0}/nope"), f"{{0}}/nope: is not there; {LOGS}")
@@ -98,23 +98,23 @@ RUNS = "name a result of `fastquorum load`, or a directory of files with .json, 
     ],
 )
 def test_a_path_at_which_there_is_nothing_is_one_line_before_spark_starts(
-    words: tuple[object, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[object, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Jvm, "starting", lambda _: pytest.fail("no Spark is needed for that"))
         assert main(["spark", *(str(each).format(tmp_path) for each in words)]) == 2
-    told = capsys.readouterr()
-    assert (told.out, len(told.err.splitlines())) == ("", 1)
-    assert told.err.startswith(f"fastquorum spark {words[0]}: {said.format(tmp_path)}")
+    output = capsys.readouterr()
+    assert (output.out, len(output.err.splitlines())) == ("", 1)
+    assert output.err.startswith(f"fastquorum spark {words[0]}: {message.format(tmp_path)}")
 
 
 @pytest.mark.long
 def test_a_spark_that_does_not_start_is_one_line_at_the_end() -> None:
     done = fastquorum("spark", "timeline", CLUSTER, "--master", "local[nonsense]")
     assert done.returncode == 2
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith("fastquorum spark timeline: Spark did not start with --master local[nonsense]: ")
+    output = done.stderr.splitlines()[-1]
+    assert output.startswith("fastquorum spark timeline: Spark did not start with --master local[nonsense]: ")
     assert "Traceback" not in done.stderr
 
 
@@ -126,16 +126,16 @@ def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["audit.txt", "audit.CSV", "audit.html", "audit.JSON"])
 def test_an_output_that_is_named_as_no_output_is_is_taken_for_a_slip(name: str, tmp_path: Path) -> None:
-    said = f"{name}: nothing of that kind is written; a .json file, or a directory"
-    with pytest.raises(UsageError, match=said):
+    text = f"{name}: nothing of that kind is written; a .json file, or a directory"
+    with pytest.raises(UsageError, match=text):
         check_out(outputs(out=tmp_path / name))
-    with pytest.raises(UsageError, match=f"--reassignment-json .*{said}"):
+    with pytest.raises(UsageError, match=f"--reassignment-json .*{text}"):
         check_out(outputs(), reassignment_json=str(tmp_path / name))
     check_out(outputs(out=tmp_path / "logs.parquet", html=tmp_path / "page.html"))
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("placement", "x", "--tolerance", "x"), "argument --tolerance: 'x' is not a part of the average, as 0.1 is"),
         (("latency", "x", "--threshold", "x"), "argument --threshold: 'x' is not a ratio of 1 or more"),
@@ -143,12 +143,12 @@ def test_an_output_that_is_named_as_no_output_is_is_taken_for_a_slip(name: str, 
     ],
 )
 def test_a_number_that_is_none_is_told_what_it_is_to_be(
-    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["spark", *words])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_cluster_that_was_not_compared_is_not_said_to_be_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,18 +51,18 @@ def test_a_path_with_a_comma_is_refused_where_a_list_names_each_by_itself_and_wh
     odd = tmp_path / "a,b"
     if is_there:
         make_log(odd, 3)
-    said = f"{str(odd)!r} has a comma in it, which stands between paths; name it by a glob, with ? for the comma"
+    text = f"{str(odd)!r} has a comma in it, which stands between paths; name it by a glob, with ? for the comma"
     for several in ([odd], [str(odd)], (C1, odd), odd):
         with pytest.raises(UsageError) as caught:
             tables.open(several)
-        assert str(caught.value) == said
+        assert str(caught.value) == text
     for words, code in ((["log", "export", "--out", str(tmp_path / "out")], 2), (["audit", "replicas"], 1)):
         assert main([*words, C1, str(odd)]) == (2 if is_there else code)
-        told = capsys.readouterr()
-        assert (said if is_there else f"{tmp_path}/a: is not there") in told.out + told.err
+        output = capsys.readouterr()
+        assert (text if is_there else f"{tmp_path}/a: is not there") in output.out + output.err
     with pytest.raises(UsageError) as caught:
         read_table(paths=json.dumps([str(odd)]))
-    assert str(caught.value) == said
+    assert str(caught.value) == text
     if is_there:
         assert tables.open(str(tmp_path / "a?b")).read_all() == read_table(str(tmp_path / "a?b"))
 
@@ -129,7 +129,8 @@ peak(large)
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_more_than_some_tasks_rows_are_in_memory(tmp_path: Path, threads: int) -> None:
-    """Of a log some times as large as what may be there: by so much the peak may grow from a log of a few tasks."""
+    """The log is some times as large as what may be in memory: by so much the peak may grow from a log of a few
+    tasks."""
     sizes = (8 << 20, 160 << 20)
     counts = [
         user_log(tmp_path / name, size, segment_bytes=32 << 20)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import DirectoryError, FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 from fastquorum.spark.stored.logs import find_logs
 from fastquorum.spark.stored.places import Places, pieces_between
 from fastquorum.spark.stream.following import initial, limited
@@ -33,11 +33,11 @@ from tests.storage.logs import checkpoint, checkpoint_path
 
 def reader(path: object, **options: object) -> StreamReader:
     named = {"path": str(path), "committed": "majority", **{name: str(value) for name, value in options.items()}}
-    return StreamReader(Scan.of(named))
+    return StreamReader(TableScan.of(named))
 
 
 def rows(stream: StreamReader, start: Mapping[str, int], end: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Of a micro-batch, read as executors do: by copies that know nothing of the driver's."""
+    """Read a micro-batch as executors do: by copies that know nothing of the driver's."""
     there = pickle.loads(pickle.dumps(stream))
     tasks = pickle.loads(pickle.dumps(stream.partitions(dict(start), dict(end))))
     return [row for task in tasks for each in there.read(task) for row in each.to_pylist()]
@@ -305,12 +305,12 @@ def test_what_is_behind_damage_is_not_passed_over(tmp_path: Path, at: int, end: 
 def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:
     Replicas(tmp_path, 1, 2)
     ways_out = "name the directories of a majority.*committed=majority.*committed=single"
-    for path, said in (
+    for path, text in (
         (GOLDEN / "c1", "of the 3 voters of cluster usACA5tBSrKS64DhDt4jig 1 can be seen .*c1"),
         (tmp_path, "nothing says who the voters of cluster a-cluster are .*n1 and 1 more"),
     ):
-        with pytest.raises(UsageError, match=f"{said}.*{ways_out}"):
-            StreamReader(Scan.of({"path": str(path)})).latestOffset()
+        with pytest.raises(UsageError, match=f"{text}.*{ways_out}"):
+            StreamReader(TableScan.of({"path": str(path)})).latestOffset()
 
 
 def test_a_copy_of_a_directory_has_no_vote_of_its_own(tmp_path: Path) -> None:
@@ -327,18 +327,18 @@ def test_a_directory_under_another_id_than_the_voters_record_has_no_vote(tmp_pat
     formatted(tmp_path / "n1", 1, *LOG)
     formatted(tmp_path / "n2", 2, *LOG[:-1])
     formatted(tmp_path / "n3", 3, *LOG, third=NEW_ID)
-    stream = StreamReader(Scan.of({"path": str(tmp_path)}))
+    stream = StreamReader(TableScan.of({"path": str(tmp_path)}))
     assert set(stream.latestOffset(stream.initialOffset()).values()) == {10}
 
 
 def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
-    stream = StreamReader(Scan.of({"path": str(GOLDEN)}))
+    stream = StreamReader(TableScan.of({"path": str(GOLDEN)}))
     assert set(stream.latestOffset().values()) == {3836}
     assert {path.name for path in map(Path, stream.initialOffset())} == {"c1", "c2", "c3"}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"table": "image"},
@@ -349,14 +349,14 @@ def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
         ({"startingOffset": 9}, "startingOffset 9: log .*n1 is committed from 0 to 4"),
     ],
 )
-def test_what_a_stream_cannot_do(tmp_path: Path, options: dict[str, object], said: str) -> None:
+def test_what_a_stream_cannot_do(tmp_path: Path, options: dict[str, object], message: str) -> None:
     Replicas(tmp_path, 1, 2).append(batch(0, 4), 1, 2)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         reader(tmp_path, **options).initialOffset()
 
 
 def test_a_quorum_says_itself_what_is_committed() -> None:
-    stream = StreamReader(Scan.of({"bootstrap": "h1:1", "committed": "majority"}))
+    stream = StreamReader(TableScan.of({"bootstrap": "h1:1", "committed": "majority"}))
     with pytest.raises(UsageError, match="option committed means nothing to a quorum; its leader knows"):
         stream.initialOffset()
 
@@ -371,7 +371,7 @@ def test_a_directory_that_comes_or_goes_while_a_stream_begins_is_taken_in_later(
         def begins(self) -> dict[str, int]:
             return {replicas.path(each): 0 for each in (1, 2, 4)}
 
-    scan = Scan.of({"path": str(tmp_path), "committed": "majority", "startingOffset": "2"})
+    scan = TableScan.of({"path": str(tmp_path), "committed": "majority", "startingOffset": "2"})
     assert initial(Looked(scan), scan.options) == {replicas.path(1): 2, replicas.path(2): 2}
 
 
@@ -499,7 +499,7 @@ def test_directories_of_running_nodes_are_followed_through_a_crash(tmp_path: Pat
             trio.append(value)
 
     appending = threading.Thread(target=append)
-    stream = StreamReader(Scan.of({"path": str(tmp_path), "maxOffsetsPerTrigger": "100"}))
+    stream = StreamReader(TableScan.of({"path": str(tmp_path), "maxOffsetsPerTrigger": "100"}))
     at = stream.initialOffset()
     found: dict[str, list[dict[str, Any]]] = {}
     crashed = ""

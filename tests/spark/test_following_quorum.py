@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from fastquorum.client.committed_log import CommittedLog
 from fastquorum.errors import NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 from fastquorum.spark.stream.streaming import StreamReader, lag
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
@@ -29,7 +29,9 @@ def reader() -> Iterator[Reader]:
     made: list[StreamReader] = []
 
     def make(at: str, **options: object) -> StreamReader:
-        made.append(StreamReader(Scan.of({"bootstrap": at, **{name: str(value) for name, value in options.items()}})))
+        made.append(
+            StreamReader(TableScan.of({"bootstrap": at, **{name: str(value) for name, value in options.items()}}))
+        )
         return made[-1]
 
     yield make
@@ -42,7 +44,7 @@ def rows(stream: StreamReader, start: Mapping[str, int], end: Mapping[str, int])
 
 
 def read(stream: StreamReader, tasks: Any) -> list[dict[str, Any]]:
-    """As executors do: by copies that know nothing of the driver's."""
+    """Read as executors do: by copies that know nothing of the driver's."""
     there, copies = pickle.loads(pickle.dumps((stream, tasks)))
     return [row for task in copies for each in there.read(task) for row in each.to_pylist()]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ID = "usACA5tBSrKS64DhDt4jig"
 EMPTY = "AAAAAAAAAAAAAAAAAAAAEQ"
 END = 3836
-"""Of the real cluster's log, where the tail of c2 begins."""
+"""Committed end of the real cluster's log, where the tail of c2 begins."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+def report_of(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     assert main(["spark", *map(str, words), "--format", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -97,7 +97,7 @@ def test_what_one_replica_has_alone_is_in_no_image(
 ) -> None:
     """c2's tail, whole and with a bit flipped, behind a log that is read."""
     capsys.readouterr()
-    (alone,) = told(capsys, "placement", replicas / "c2")["clusters"]
+    (alone,) = report_of(capsys, "placement", replicas / "c2")["clusters"]
     assert alone["end_offset"] == 4447
     tail = bytearray(log_of(replicas / "c2").read_bytes()[log_of(replicas / "c1").stat().st_size :])
     for flipped in (False, True):
@@ -106,10 +106,10 @@ def test_what_one_replica_has_alone_is_in_no_image(
         with log_of(replicas / "c1").open("ab") as file:
             file.write(tail)
         for name in ("c1,{0}/c3", "c2,{0}/c3" if not flipped else "c1,{0}/c2,{0}/c3"):
-            (cluster,) = told(capsys, "placement", f"{replicas}/{name.format(replicas)}")["clusters"]
+            (cluster,) = report_of(capsys, "placement", f"{replicas}/{name.format(replicas)}")["clusters"]
             assert (cluster["end_offset"], cluster["errors"]) == (END, [])
     for words in (("--from", 1800), ("--from", 1800, "--to", END)):
-        report = told(capsys, "image-diff", f"{replicas}/c1,{replicas}/c3", *words)["clusters"]
+        report = report_of(capsys, "image-diff", f"{replicas}/c1,{replicas}/c3", *words)["clusters"]
         assert [(each["to_offset"], each["errors"]) for each in report] == [(END, [])]
     assert main(["spark", "placement", f"{replicas}/c1,{replicas}/c3", "--at", str(END + 1)]) == 1
     assert f"offset {END + 1} is not committed: what is ends at offset {END}" in capsys.readouterr().out
@@ -136,7 +136,7 @@ def test_empty_replicas_make_no_majority_and_user_logs_are_no_clusters(
     words = ("--data", tmp_path / "user", "--node-id", 1, "--cluster-id", EMPTY, "--voters", "1@h1:9093")
     assert main(["format", *map(str, words)]) == 0
     capsys.readouterr()
-    clusters = told(capsys, "placement", f"{replicas},{tmp_path / 'user'}")["clusters"]
+    clusters = report_of(capsys, "placement", f"{replicas},{tmp_path / 'user'}")["clusters"]
     of_users, cluster = sorted(clusters, key=lambda each: each["cluster_id"] == ID)
     assert (of_users["cluster_id"], of_users["unchecked"]) == (EMPTY, USER_RECORDS)
     assert main(["report", "placement", str(tmp_path / "user")]) == 1
@@ -152,7 +152,7 @@ def test_what_changed_is_told_of_each_cluster(
     shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "changes.json"
-    report = told(capsys, "image-diff", two, "--from", 1800, "--to", 1836, "--out", out)
+    report = report_of(capsys, "image-diff", two, "--from", 1800, "--to", 1836, "--out", out)
     assert json.loads(out.read_text()) == report
     words = [[change["words"] for change in cluster["changes"]] for cluster in report["clusters"]]
     assert len(words) == 2
@@ -167,15 +167,15 @@ def test_replicas_and_clusters_are_compared(
     shared: "SparkSession", two: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     c1, c2 = two / "one" / "c1", two / "one" / "c2"
-    (same,) = told(capsys, "image-diff", c1, "--with", c2, "--to", 3000)["clusters"]
+    (same,) = report_of(capsys, "image-diff", c1, "--with", c2, "--to", 3000)["clusters"]
     assert (same["total"], same["changes"]) == (0, [])
     assert [each.partition(" have ")[0] for each in same["unproven"]] == [
         "2 of 3 voters (2, 3)",
         "2 of 3 voters (1, 3)",
     ]
-    (tail,) = told(capsys, "image-diff", c1, "--with", c2)["clusters"]
+    (tail,) = report_of(capsys, "image-diff", c1, "--with", c2)["clusters"]
     assert set(tail["counts"]) == {"broker", "partition"}  # in what c2 alone has
-    (alone,) = told(capsys, "image-diff", two / "one", "--with", two / "other")["clusters"]
+    (alone,) = report_of(capsys, "image-diff", two / "one", "--with", two / "other")["clusters"]
     assert (alone["total"], alone["changes"]) == (0, [])
     assert len(alone["unproven"]) == 1  # of the other
     assert main(["spark", "image-diff", str(two), "--with", str(two), "--from", "1"]) == 2
@@ -187,7 +187,7 @@ def test_placement_is_told_of_each_cluster_alone(
 ) -> None:
     out, plans = tmp_path / "told", tmp_path / "plans"
     # At this offset broker 13 is fenced.
-    report = told(capsys, "placement", two, "--at", 1820, "--out", out, "--reassignment-json", plans)
+    report = report_of(capsys, "placement", two, "--at", 1820, "--out", out, "--reassignment-json", plans)
     assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 1820), (ID, 1820)]
     assert report["clusters"][0]["now"] == report["clusters"][1]["now"]
     assert report["clusters"][0]["now"]["replicas_on_inactive"] == 610
@@ -204,9 +204,9 @@ def test_placement_is_told_of_each_cluster_alone(
     } | {"summary": 2}
     nothing = tmp_path / "nothing.json"
     assert main(["spark", "placement", str(two / "one"), "--no-load", "--reassignment-json", str(nothing)]) == 0
-    said = capsys.readouterr()
-    assert "0 replicas on brokers that are not active" in said.out
-    assert said.err.endswith(f"{nothing} is not written: nothing is to move\n")
+    output = capsys.readouterr()
+    assert "0 replicas on brokers that are not active" in output.out
+    assert output.err.endswith(f"{nothing} is not written: nothing is to move\n")
     assert not nothing.exists()
 
 
@@ -216,10 +216,10 @@ def test_a_plan_that_cannot_be_written_costs_nobody_the_report(
     plan, out, page = (tmp_path / name for name in ("plan.json", "told.json", "page.html"))
     words = (two, "--at", 1820, "--reassignment-json", plan, "--out", out, "--html", page, "--format", "json")
     assert main(["spark", "placement", *map(str, words)]) == 2
-    told = capsys.readouterr()
-    assert "plan.json is one file, and 2 clusters have moves; name a directory: without .json" in told.err
-    assert json.loads(told.out) == json.loads(out.read_text())
-    assert [each["cluster_id"] for each in json.loads(told.out)["clusters"]] == ["another", ID]
+    output = capsys.readouterr()
+    assert "plan.json is one file, and 2 clusters have moves; name a directory: without .json" in output.err
+    assert json.loads(output.out) == json.loads(out.read_text())
+    assert [each["cluster_id"] for each in json.loads(output.out)["clusters"]] == ["another", ID]
     assert page.exists()
     assert not plan.exists()
 

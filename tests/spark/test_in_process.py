@@ -20,7 +20,7 @@ from fastquorum.pages import report_of
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.local_reads import in_order
 from fastquorum.spark.history import append_history
-from fastquorum.spark.stored.logs import Found
+from fastquorum.spark.stored.logs import FoundLogs
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread
@@ -179,9 +179,9 @@ def test_logs_that_are_all_empty_are_not_said_to_keep_promises(
 ) -> None:
     Replicas(tmp_path, 1, 2, 3)
     assert main(["audit", "invariants", str(tmp_path)]) == 1
-    said = capsys.readouterr().out
-    assert "of cluster a-cluster nothing could be looked at: all its logs are empty" in said
-    assert "every promise is kept" not in said
+    output = capsys.readouterr().out
+    assert "of cluster a-cluster nothing could be looked at: all its logs are empty" in output
+    assert "every promise is kept" not in output
 
 
 def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +218,7 @@ def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Path) -> None:
-    """Of several nobody could read the whole as one table."""
+    """Runs of several commands could not be read as one table."""
     one = pa.table({"cluster": ["c"], "seen": [1]})
     alone, parted = str(tmp_path / "alone"), str(tmp_path / "parted")
     append_history(alone, "report", one)
@@ -232,9 +232,9 @@ def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Pat
         (parted, {"moves": one, "summary": one}),
         (parted, {"events": one, "summary": one.rename_columns(["cluster", "other"])}),
     ]
-    for directory, said in others:
+    for directory, written in others:
         with pytest.raises(UsageError, match="holds the history of another command"):
-            append_history(directory, "report", said)
+            append_history(directory, "report", written)
     with pytest.raises(UsageError, match="holds the history of `fastquorum report`"):
         append_history(alone, "audit", one)
     assert [len(list((tmp_path / name).rglob("*.parquet"))) for name in ("alone", "parted")] == [3, 2]
@@ -258,10 +258,10 @@ def test_where_nothing_can_be_written_is_told_before_the_logs_are_read(
     (tmp_path / "file").touch()
     command, *rest = words[1:]
     assert main([words[0], command, str(tmp_path / "no-such"), *rest, option, str(tmp_path / "file" / "x")]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert str(tmp_path / "file") in said.err
-    assert "no-such" not in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert str(tmp_path / "file") in output.err
+    assert "no-such" not in output.err
 
 
 @pytest.mark.parametrize("words", REPORTS, ids=lambda words: words[1])
@@ -276,7 +276,7 @@ def test_a_report_is_printed_whatever_happens_to_its_files(
     pages.mkdir()
     find = shared.check_in
 
-    def check_in(master: str | None, *paths: str) -> list[Found]:
+    def check_in(master: str | None, *paths: str) -> list[FoundLogs]:
         found = find(master, *paths)
         pages.rmdir()
         return found
@@ -284,9 +284,9 @@ def test_a_report_is_printed_whatever_happens_to_its_files(
     monkeypatch.setattr(shared, "check_in", check_in)
     files = ("--html", str(pages / "page.html"), "--append", str(tmp_path / "kept"))
     assert main([words[0], command, *REPLICAS, *rest, *files]) == 2
-    said = capsys.readouterr()
-    assert said.out == expected
-    assert "--html could not be written: No such file or directory" in said.err
+    output = capsys.readouterr()
+    assert output.out == expected
+    assert "--html could not be written: No such file or directory" in output.err
     assert list((tmp_path / "kept").rglob("*.parquet"))
 
 
@@ -347,12 +347,12 @@ def test_a_nodes_directory_whose_log_is_gone_is_named_and_the_exit_code_says_it(
     gone = f"{without_log}/c3/{LOG_DIRECTORY}: is not there"
     for paths in (named, [str(without_log)]):
         assert main([*words, *paths]) == 1
-        told = capsys.readouterr()
-        assert gone in (told.out if words in AUDITS else told.err), paths
+        output = capsys.readouterr()
+        assert gone in (output.out if words in AUDITS else output.err), paths
     for paths in ([",".join(named)], [f"{without_log}/*"]):
         assert main([*words, *paths, "--format", "json"]) == 1
-        told = capsys.readouterr()
-        assert gone in json.dumps(json.loads(told.out)), paths
+        output = capsys.readouterr()
+        assert gone in json.dumps(json.loads(output.out)), paths
 
 
 @pytest.mark.parametrize("words", ["audit replicas", "audit invariants", "report timeline"])
@@ -360,11 +360,11 @@ def test_each_of_several_paths_may_be_several_with_commas_between(
     capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     one, two, three = (str(CLUSTER / name) for name in ("c1", "c2", "c3"))
-    said = []
+    outputs = []
     for paths in ([one, two, three], [f"{one},{two}", three], [f"{one}, {two},{three}"]):
         assert main([*words.split(), *paths, "--format", "json"]) == 0
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1] == said[2]
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 @pytest.mark.parametrize("others", [(), (str(CLUSTER / "c3"),)])

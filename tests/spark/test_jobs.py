@@ -35,7 +35,7 @@ from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.invariant_logs import Log, change, change_of
 from tests.spark.pipelines.test_directory_ids import END, LOG, NEW_ID, formatted, know_committed
 from tests.spark.pipelines.test_latency import spread
-from tests.spark.replicas import batches_at, told_at
+from tests.spark.replicas import batches_at, known_at
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
@@ -77,17 +77,17 @@ def test_spark_audits_replicas_by_their_snapshots_too_and_names_clusters_of_whic
         (tmp_path / "gone" / f"n{node_id}" / "meta.properties").write_text(meta)
     found = jobs.audit_replicas(spark, str(tmp_path)).toArrow().sort_by("directory")
     cut, gone = str(tmp_path / "cut"), str(tmp_path / "gone")
-    without = [audit_cluster(batches_at(path), told_at(path)) for path in (cut, gone)]
+    without = [audit_cluster(batches_at(path), known_at(path)) for path in (cut, gone)]
     assert found == pa.concat_tables(without)
     report = auditing.as_report(found)
     assert [(each["cluster_id"], each["replica"]) for each in report["divergent"]] == [("cut off", 2), ("cut off", 3)]
     assert all("and its own snapshot is of all below" in each["why"] for each in report["divergent"])
     assert [(each["cluster_id"], each["why"]) for each in report["undecided"]] == [("gone", "its log is empty")] * 3
-    said = {
+    unchecked = {
         each["cluster_id"]: each.get("unchecked")
         for each in unusual.as_report(jobs.anomalies(spark, str(tmp_path)).toArrow())["clusters"]
     }
-    assert said == {"cut off": None, "gone": "none of its logs has a record to look at"}
+    assert unchecked == {"cut off": None, "gone": "none of its logs has a record to look at"}
 
 
 @pytest.mark.parametrize("job", [jobs.audit_replicas, jobs.audit_invariants])
@@ -121,8 +121,8 @@ def test_spark_gives_no_vote_to_a_directory_under_another_id(spark: "SparkSessio
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:
     report = findings.as_report(jobs.audit_invariants(spark, str(clusters)).toArrow())
     assert report == findings.as_report(LocalEngine().audit_invariants(str(clusters)))
-    told = [(row["cluster_id"], row["kind"], row["node_ids"]) for row in report["violations"]]
-    assert told == [
+    violations = [(row["cluster_id"], row["kind"], row["node_ids"]) for row in report["violations"]]
+    assert violations == [
         ("cut", "fenced-leads", [1]),
         ("faulty", "bit-flip", [2]),
         ("faulty", "leader-not-in-isr", [1, 3]),
@@ -141,8 +141,8 @@ def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Pat
     assert findings.as_report(both[0]) == findings.as_report(both[1])
     looked = [unusual.as_report(each.anomalies(path, 30.0)) for each in (here, there)]
     assert looked[0] == looked[1]
-    told = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
-    assert told[0] == told[1]
+    timelines = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
+    assert timelines[0] == timelines[1]
     limits: dict[str, Any] = {"limits": placing.ALL, "keep_fenced": False, "at": None}
     placed = [placing.as_report(placing.PACKING.unpacked(each.placements(path, **limits))) for each in (here, there)]
     assert placed[0] == placed[1]
@@ -195,8 +195,8 @@ def test_spark_judges_directories_that_have_lost_something_as_one_process_does(
         found = here.audit_replicas(path)
         assert found["verdict"].to_pylist() == verdicts
         assert found == there.audit_replicas(path).sort_by("directory")
-        told = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
-        assert told[0] == told[1]
+        timelines = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
+        assert timelines[0] == timelines[1]
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:
@@ -241,14 +241,14 @@ def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(
 def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = findings.as_report(LocalEngine().audit_invariants(str(clusters / "faulty")))
     spark_audit_invariants.show({"logs": 3, **report})
-    told = capsys.readouterr().out
-    assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in told
-    assert told.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 note"
+    output = capsys.readouterr().out
+    assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in output
+    assert output.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 note"
     found = LocalEngine().anomalies(str(clusters / "faulty" / "n1"))
     spark_anomalies.show(unusual.as_report(found))
-    told = capsys.readouterr().out
-    assert "election-storm: 21 elections of the quorum's leader within 0.5 min" in told
-    assert told.splitlines()[-1] == "1 clusters: 1 election-storm"
+    output = capsys.readouterr().out
+    assert "election-storm: 21 elections of the quorum's leader within 0.5 min" in output
+    assert output.splitlines()[-1] == "1 clusters: 1 election-storm"
 
 
 @pytest.mark.long

@@ -126,8 +126,8 @@ def test_traces_of_java_are_heard_only_if_spark_begins(
         assert running_module._begun("spark://h:7077", jvm) == "a session"
         assert capfd.readouterr().err == JAVA
         return
-    said = "Spark did not start with --master spark://h:7077: All masters are unresponsive; it is local"
-    with pytest.raises(UsageError, match=re.escape(said)):
+    text = "Spark did not start with --master spark://h:7077: All masters are unresponsive; it is local"
+    with pytest.raises(UsageError, match=re.escape(text)):
         running_module._begun("spark://h:7077", jvm)
     assert capfd.readouterr().err == ""
 

@@ -61,8 +61,8 @@ def test_each_part_is_there_from_its_version_on(monkeypatch: pytest.MonkeyPatch,
 def test_no_extra_asks_for_a_newer_pyspark_than_delta_has() -> None:
     """Delta, Iceberg's runtime and hosted Sparks are behind the newest PySpark."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    asked = [each for extra in extras.values() for each in extra if re.match(r"pyspark\b", each)]
-    assert len(asked) == 2
-    assert all(each.endswith(">=4.0,<5") for each in asked), asked
+    wanted = [each for extra in extras.values() for each in extra if re.match(r"pyspark\b", each)]
+    assert len(wanted) == 2
+    assert all(each.endswith(">=4.0,<5") for each in wanted), wanted
     assert DELTA.startswith("io.delta:delta-spark_2.13:4.")
     assert VERSIONS[0] == "4.0.*"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("audit-replicas", CLUSTER), "28,538 bytes from offset 3,836 on"),
         (("audit-invariants", CLUSTER), "Every promise that could be checked is kept."),
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 def test_the_page_has_the_report(
     words: tuple[object, ...],
-    said: str,
+    message: str,
     shared: "SparkSession",
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -40,7 +40,7 @@ def test_the_page_has_the_report(
     assert main(["spark", *map(str, words), "--html", str(page), "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     drawn = page.read_text()
-    assert said in looked_at(drawn).said
+    assert message in looked_at(drawn).said
     assert report_of(drawn) == report
 
 

@@ -23,7 +23,7 @@ C1 = str(CLUSTER / "c1")
 
 
 @pytest.mark.parametrize(
-    ("path", "options", "said"),
+    ("path", "options", "message"),
     [
         (C1, {"tabel": "batches"}, "there is no option 'tabel'; the options are asOfOffset, asOfTimestamp"),
         (C1, {"table": "leaders"}, "there is no table 'leaders'; the tables are base, batches"),
@@ -47,16 +47,16 @@ C1 = str(CLUSTER / "c1")
     ],
 )
 def test_what_is_wrong_with_a_read_is_told_before_spark_hears_of_it(
-    path: str | list[str], options: dict[str, object], said: str
+    path: str | list[str], options: dict[str, object], message: str
 ) -> None:
     nobody: SparkSession = object()  # type: ignore[assignment]
     with pytest.raises(UsageError) as caught:
         read(nobody, path, **options)  # type: ignore[arg-type]
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         (UsageError, "there is no option 'x'; the options are y"),
         (DirectoryError, "/x: is a file; name a directory"),
@@ -64,14 +64,14 @@ def test_what_is_wrong_with_a_read_is_told_before_spark_hears_of_it(
         (NotReady, "not ready"),
     ],
 )
-def test_an_error_of_a_worker_is_of_its_class_and_says_what_it_said(kind: type[FastQuorumError], said: str) -> None:
-    text = f"An exception was thrown:\n  File ...\nfastquorum.errors.{kind.__name__}: {said}\n\n SQLSTATE: 38000"
+def test_an_error_of_a_worker_is_of_its_class_and_says_what_it_said(kind: type[FastQuorumError], message: str) -> None:
+    text = f"An exception was thrown:\n  File ...\nfastquorum.errors.{kind.__name__}: {message}\n\n SQLSTATE: 38000"
     error = our_error(text)
     assert isinstance(error, kind)
-    assert str(error) == said
+    assert str(error) == message
     assert error.exit_code == kind.exit_code
     again = pickle.loads(pickle.dumps(error))
-    assert (again, str(again), isinstance(again, kind)) == (error, said, True)
+    assert (again, str(again), isinstance(again, kind)) == (error, message, True)
     assert error != UsageError("other")
     assert repr(error)
     assert our_error("org.apache.spark.SparkException: Job aborted") is None

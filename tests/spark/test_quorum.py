@@ -9,7 +9,7 @@ import pytest
 from fastquorum.errors import NotReady, OffsetOutOfRange, UsageError
 from fastquorum.loopback import free_ports
 from fastquorum.spark import quorum
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.types import Uuid
 from tests.api.nodes import Trio
 from tests.cli.controllers import Controller, controller
@@ -21,7 +21,7 @@ OF_FILES = ("directory", "node_id", "segment", "position", "checkpoint_start_off
 TABLES = ("records", "control", "batches", "epochs", "image", "brokers", "topics", "partitions", "configs")
 
 
-def told(table: pa.Table) -> list[dict[str, Any]]:
+def without_places(table: pa.Table) -> list[dict[str, Any]]:
     return table.drop([name for name in OF_FILES if name in table.schema.names]).to_pylist()
 
 
@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_quorum_shows_what_its_directory_holds(cluster: tuple[Controller, str], table: str) -> None:
     running, directory = cluster
     found = read_table(bootstrap=running.address, table=table)
-    assert told(found) == told(read_table(directory, table))
+    assert without_places(found) == without_places(read_table(directory, table))
     assert set(found["directory"].to_pylist()) <= {running.address}
 
 
@@ -58,10 +58,10 @@ def test_in_many_ranges_it_is_the_same_and_nothing_is_twice(
 ) -> None:
     running, directory = cluster
     monkeypatch.setattr(quorum, "SAMPLE_OFFSETS", 3)
-    scan = Scan.of({"bootstrap": running.address, "table": table, "splitBytes": "1", **_texts(options)})
+    scan = TableScan.of({"bootstrap": running.address, "table": table, "splitBytes": "1", **_texts(options)})
     assert len(scan.tasks()) > 2
     found = read_table(bootstrap=running.address, table=table, splitBytes=1, **options)
-    assert told(found) == told(read_table(directory, table, **options))
+    assert without_places(found) == without_places(read_table(directory, table, **options))
 
 
 def _texts(options: dict[str, Any]) -> dict[str, str]:
@@ -75,11 +75,11 @@ def test_an_image_at_an_offset_and_a_difference(
 ) -> None:
     running, directory = cluster
     found = read_table(bootstrap=running.address, table=table, **options)
-    assert told(found) == told(read_table(directory, table, **options))
+    assert without_places(found) == without_places(read_table(directory, table, **options))
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"asOfOffset": 9_999}, OffsetOutOfRange, "asOfOffset 9999: up to offset"),
         ({"table": "image", "asOfOffset": 9_999}, OffsetOutOfRange, "asOfOffset 9999: up to offset"),
@@ -92,11 +92,11 @@ def test_an_image_at_an_offset_and_a_difference(
     ],
 )
 def test_what_cannot_be_shown(
-    cluster: tuple[Controller, str], options: dict[str, Any], error: type[Exception], said: str
+    cluster: tuple[Controller, str], options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as raised:
         read_table(**{"bootstrap": cluster[0].address, **options})
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 def test_voters_of_the_configuration_are_told_by_the_leader(cluster: tuple[Controller, str]) -> None:
@@ -122,9 +122,9 @@ def test_who_waits_for_a_quorum_is_told_so(caplog: pytest.LogCaptureFixture) -> 
     (port,) = free_ports(1)
     with pytest.raises(NotReady):
         read_table(bootstrap=f"127.0.0.1:{port}", timeout=1.5)
-    (said,) = caplog.messages
-    assert said.startswith(f"no leader yet (127.0.0.1:{port} cannot be reached: ")
-    assert "; trying for " in said
+    (message,) = caplog.messages
+    assert message.startswith(f"no leader yet (127.0.0.1:{port} cannot be reached: ")
+    assert "; trying for " in message
 
 
 def test_a_batch_of_directories_has_no_data_to_lose() -> None:
@@ -141,7 +141,7 @@ def test_a_log_that_begins_with_a_snapshot(tmp_path: Path) -> None:
     with behind_a_snapshot(tmp_path) as running:
         at, directory = running.address, str(tmp_path / "n1")
         for table in ("records", "image", "topics"):
-            assert told(read_table(bootstrap=at, table=table)) == told(read_table(directory, table))
+            assert without_places(read_table(bootstrap=at, table=table)) == without_places(read_table(directory, table))
         records = read_table(bootstrap=at)
         assert records["offset"][0].as_py() == SNAPSHOT.offset
         with pytest.raises(OffsetOutOfRange, match="no longer holds offset 20: it begins at 50 and ends at") as raised:
@@ -170,7 +170,7 @@ def test_a_user_log_and_a_new_leader(tmp_path: Path) -> None:
 
 
 def test_another_cluster_at_the_address_is_found_out(cluster: tuple[Controller, str]) -> None:
-    scan = Scan.of({"bootstrap": cluster[0].address})
+    scan = TableScan.of({"bootstrap": cluster[0].address})
     (task,) = scan.tasks()
     assert isinstance(task, quorum.QuorumRange)
     other = str(Uuid(b"another cluster!"))

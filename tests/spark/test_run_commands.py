@@ -41,9 +41,9 @@ def test_runs_are_merged_and_compared(
     assert [row["verdict"] for row in report["comparison"] if row["percentile"] == "all"] == ["on one side only"]
     assert len(report["errors"]) == 1
     assert main(["spark", "latency", str(tmp_path / "before"), "--by", "workload"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].split()[:5] == ["WORKLOAD", "WHAT", "ROLE", "RUNS", "COUNT"]
-    assert told[1].split()[:5] == ["values", "commit", "-", "5", "1,000"]
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].split()[:5] == ["WORKLOAD", "WHAT", "ROLE", "RUNS", "COUNT"]
+    assert output[1].split()[:5] == ["values", "commit", "-", "5", "1,000"]
     (tmp_path / "nothing.json").write_text("{}")
     assert main(["spark", "latency", str(tmp_path / "nothing.json")]) == 1
     assert "left out: " in capsys.readouterr().out

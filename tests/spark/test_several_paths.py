@@ -55,9 +55,9 @@ def test_what_is_none_is_named_in_a_line_and_all_else_is_looked_at(
 ) -> None:
     for way, paths in ways(backup).items():
         assert main([*words, *paths]) == 0, way
-        told = capsys.readouterr()
-        assert f"note: {backup}/planted.json is passed over: is a file" in told.out.splitlines(), way
-        assert f"note: {backup}/lost+found is passed over: holds no log" in told.out.splitlines(), way
+        output = capsys.readouterr()
+        assert f"note: {backup}/planted.json is passed over: is a file" in output.out.splitlines(), way
+        assert f"note: {backup}/lost+found is passed over: holds no log" in output.out.splitlines(), way
         assert main([*words, *paths, "--format", "json"]) == 0, way
         report = json.loads(capsys.readouterr().out)
         assert sorted(report["passed_over"], key=lambda each: str(each["path"])) == [
@@ -73,13 +73,13 @@ def test_a_path_that_leads_nowhere_keeps_none_from_being_looked_at_and_is_the_ex
     (backup / "gone").symlink_to(backup / "not-mounted")
     missing = [str(backup / each) for each in ("c1", "c2", "c3", "nowhere")]
     for way, paths in {**ways(backup), "one is mistyped": missing}.items():
-        said = "nowhere: is not there" if paths is missing else f"gone: {DANGLING}"
+        text = "nowhere: is not there" if paths is missing else f"gone: {DANGLING}"
         assert main([*words, *paths]) == 1, way
-        told = capsys.readouterr()
-        assert said in " ".join((told.out if words in AUDITS else told.err).split()), (way, told)
-        assert "Traceback" not in told.err
+        output = capsys.readouterr()
+        assert text in " ".join((output.out if words in AUDITS else output.err).split()), (way, output)
+        assert "Traceback" not in output.err
         main([*words, *paths, "--format", "json"])
-        assert said in json.dumps(json.loads(capsys.readouterr().out)), way
+        assert text in json.dumps(json.loads(capsys.readouterr().out)), way
 
 
 @pytest.mark.parametrize("words", [*AUDITS, *REPORTS])
@@ -89,15 +89,15 @@ def test_where_nothing_can_be_looked_at_it_is_a_refusal(
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "gone").symlink_to(tmp_path / "not-mounted")
-    for paths, said in (
+    for paths, text in (
         ([tmp_path / "file", tmp_path / "empty"], "there is no log at"),
         ([tmp_path / "file", tmp_path / "gone"], f"gone: {DANGLING}"),
         ([tmp_path / "nowhere", tmp_path / "neither"], "neither: is not there"),
         ([f"{tmp_path}/*"], f"gone: {DANGLING}"),
     ):
         assert main([*words, *map(str, paths)]) == 2, paths
-        told = capsys.readouterr()
-        assert (told.out, said in told.err, len(told.err.splitlines())) == ("", True, 1), told
+        output = capsys.readouterr()
+        assert (output.out, text in output.err, len(output.err.splitlines())) == ("", True, 1), output
 
 
 def test_a_program_that_names_what_is_no_log_is_refused_as_ever(backup: Path) -> None:
@@ -118,8 +118,8 @@ def test_results_of_load_are_found_beside_what_cannot_be_read(
         assert find_files(text) == [str(tmp_path / "run.json")], way
         assert [path for path, _ in files_at(text).unread] == [str(tmp_path / "gone.json")], way
         assert main(["report", "latency", *paths, "--format", "json"]) == 1
-        told = capsys.readouterr()
-        assert f"{tmp_path}/gone.json" in json.dumps(json.loads(told.out)["errors"]), way
+        output = capsys.readouterr()
+        assert f"{tmp_path}/gone.json" in json.dumps(json.loads(output.out)["errors"]), way
     (tmp_path / "run.json").unlink()
     assert main(["report", "latency", *ways(tmp_path)["by the shell's glob"]]) == 2
     assert "gone.json" in capsys.readouterr().err

@@ -77,14 +77,14 @@ def test_a_schema_of_ones_own_reads_only_its_columns(spark: "SparkSession") -> N
 def test_an_explain_tells_which_columns_are_read(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
     """Spark asks a Python source for its whole schema, whatever is selected; option `columns` makes that smaller."""
     read(spark, "records", CLUSTER / "c1", columns="offset,type").select("offset").explain("formatted")
-    said = capsys.readouterr().out
-    assert "ReadSchema: struct<offset:bigint,type:string>" in said
+    output = capsys.readouterr().out
+    assert "ReadSchema: struct<offset:bigint,type:string>" in output
     read(spark, "records", CLUSTER / "c1").select("offset").explain("formatted")
     assert "value:binary" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"table": "recods"}, "there is no table 'recods'; the tables are base, batches, "),
         ({"table": "records", "fromOfset": "1"}, "there is no option 'fromofset'; the options are "),
@@ -92,11 +92,11 @@ def test_an_explain_tells_which_columns_are_read(spark: "SparkSession", capsys: 
     ids=["table", "option"],
 )
 def test_what_nobody_knows_is_refused_with_what_there_is(
-    spark: "SparkSession", options: dict[str, str], said: str
+    spark: "SparkSession", options: dict[str, str], message: str
 ) -> None:
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match=said):
+    with pytest.raises(AnalysisException, match=message):
         read(spark, **options)
 
 

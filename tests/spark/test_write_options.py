@@ -24,7 +24,7 @@ def test_what_is_not_said_is_as_it_is_meant_to_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, r"no quorum is named to write to; option\(\"bootstrap\", \"HOST:PORT"),
         ({"bootstrap": " "}, "no quorum is named"),
@@ -39,8 +39,8 @@ def test_what_is_not_said_is_as_it_is_meant_to_be() -> None:
         ({"bootstrap": "h1:1", "writer": ""}, "option writer is empty"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_what_there_is(given: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_meant_is_refused_with_what_there_is(given: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_write_options(given)
 
 
@@ -53,7 +53,7 @@ def test_records_have_a_value_and_may_have_a_key_and_headers(text: pa.DataType) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ([("key", pa.binary())], "there is no column 'value'"),
         ([("value", pa.binary()), ("offset", pa.int64())], "no column 'offset'; the columns are value, key, headers"),
@@ -64,8 +64,8 @@ def test_records_have_a_value_and_may_have_a_key_and_headers(text: pa.DataType) 
         ([("value", pa.string()), ("value", pa.string())], "there are two columns 'value'"),
     ],
 )
-def test_other_columns_are_refused_by_name(fields: list[tuple[str, pa.DataType]], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_other_columns_are_refused_by_name(fields: list[tuple[str, pa.DataType]], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         check_columns(pa.schema(fields))
 
 
@@ -73,7 +73,7 @@ VALUES = StructType([StructField("value", StringType())])
 
 
 @pytest.mark.parametrize(
-    ("options", "schema", "overwrite", "said"),
+    ("options", "schema", "overwrite", "message"),
     [
         ({"acks": "1"}, VALUES, False, "a write has no option 'acks'"),
         ({}, StructType([StructField("value", IntegerType())]), False, "column 'value' is int32"),
@@ -82,11 +82,11 @@ VALUES = StructType([StructField("value", StringType())])
     ids=["option", "column", "mode"],
 )
 def test_a_write_is_refused_before_it_begins(
-    options: dict[str, str], schema: StructType, overwrite: bool, said: str
+    options: dict[str, str], schema: StructType, overwrite: bool, message: str
 ) -> None:
     source = FastQuorumSource({"bootstrap": "h1:9093", **options})
     for writer in (source.writer, source.streamWriter):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             writer(schema, overwrite)
 
 

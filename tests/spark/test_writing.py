@@ -68,7 +68,7 @@ def test_a_job_with_a_name_is_done_once_and_one_without_each_time(spark: "SparkS
 
 
 def replayed(checkpoint: Path) -> None:
-    """As if it had been killed before it noted that its last batch was done."""
+    """Undo the note that the last batch was done, as if the query had been killed before it."""
     commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     commits[-1].unlink()
     (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)

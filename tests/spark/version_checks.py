@@ -37,7 +37,7 @@ _DELTA: Final = {
 
 
 class Checks:
-    """Of one session."""
+    """Checks of one session."""
 
     def __init__(self, spark: "SparkSession", path: str, bootstrap: str, directory: Path) -> None:
         self.results: dict[str, str] = {}
@@ -86,7 +86,7 @@ class Checks:
 
     def pipelines(self) -> None:
         here, there = LocalEngine(1), SparkEngine(self._spark)
-        asked: Mapping[str, Callable[[Any], pa.Table]] = {
+        tables: Mapping[str, Callable[[Any], pa.Table]] = {
             "audit replicas": lambda engine: engine.audit_replicas(self._path),
             "audit invariants": lambda engine: engine.audit_invariants(self._path),
             "timelines": lambda engine: engine.timelines(self._path),
@@ -94,7 +94,7 @@ class Checks:
             "placements": lambda engine: engine.placements(self._path, Limits(), keep_fenced=False, at=None),
             "image diff": lambda engine: engine.image_diff(self._path, 100, None),
         }
-        for name, ask in asked.items():
+        for name, ask in tables.items():
             self.check(name, lambda ask=ask: check_same(ask(there), ask(here)))
 
     # --- streams and writes -------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Checks:
         check_same(found.toArrow(), read_table(bootstrap=self._bootstrap, columns="offset,key,value"))
 
     def _run_out(self, writer: Any, name: str) -> None:
-        """Of a query: all that is available now."""
+        """Run a query on all that is available now."""
         checkpoint = str(self._directory / f"{name}.checkpoint")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         assert query.awaitTermination(600)
@@ -174,14 +174,14 @@ def main() -> int:
         parser.add_argument(name)
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--delta", nargs="+")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     config = {"spark.driver.memory": "768m", "spark.sql.shuffle.partitions": 1}
-    if asked.delta:
-        config |= {**_DELTA, "spark.jars": ",".join(asked.delta)}
+    if arguments.delta:
+        config |= {**_DELTA, "spark.jars": ",".join(arguments.delta)}
     spark = fastquorum.spark.session("versions", "local[1]", config)
-    checks = Checks(spark, asked.path, asked.bootstrap, Path(asked.directory))
+    checks = Checks(spark, arguments.path, arguments.bootstrap, Path(arguments.directory))
     parts = {"reads": checks.reads, "pipelines": checks.pipelines, "writes": checks.writes, "delta": checks.delta}
-    for part in asked.parts:
+    for part in arguments.parts:
         parts[part]()
     print(json.dumps({"spark": spark.version, "results": checks.results}))
     spark.stop()

@@ -37,12 +37,12 @@ def versions(
             say(f"PySpark {version}")
             name = version.replace("*", "x")
             python = made((places or root) / f"pyspark-{name}", [f"pyspark=={version}"])
-            said = _checked(python, root / name, nodes.bootstrap, *parts)
-            _check_refusals(said["spark"], said["results"])
+            found = _checked(python, root / name, nodes.bootstrap, *parts)
+            _check_refusals(found["spark"], found["results"])
             if "pipelines" in parts:
                 assert json.loads(_run(python, "fastquorum", *COMMAND))["divergent"] == [], version
-            figures[said["spark"]] = said["results"]
-            say(f"  {json.dumps(said)}")
+            figures[found["spark"]] = found["results"]
+            say(f"  {json.dumps(found)}")
     return figures
 
 
@@ -55,19 +55,19 @@ def delta(
     python = made((places or root) / f"delta-{version}", [f"delta-spark=={version}"])
     jars = jars_of(package, (places or root) / f"delta-{version}-jars")
     with running(root / "nodes") as nodes:
-        said = _checked(python, root / "delta", nodes.bootstrap, "delta", "--delta", *jars)
-    say(f"  {json.dumps(said)}")
-    results = dict(said["results"])
-    if not _has(said["spark"], "streaming"):
+        found = _checked(python, root / "delta", nodes.bootstrap, "delta", "--delta", *jars)
+    say(f"  {json.dumps(found)}")
+    results = dict(found["results"])
+    if not _has(found["spark"], "streaming"):
         assert results.pop("stream into Delta").startswith("refused: streams from a log need PySpark")
     assert set(results.values()) == {SAME}, results
-    return {f"Delta {version}": said}
+    return {f"Delta {version}": found}
 
 
 def _checked(python: str, directory: Path, bootstrap: str, *more: str) -> dict[str, Any]:
     directory.mkdir(parents=True)
-    said = _run(python, "tests.spark.version_checks", str(CLUSTER), bootstrap, str(directory), *more)
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    output = _run(python, "tests.spark.version_checks", str(CLUSTER), bootstrap, str(directory), *more)
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     return found
 
 

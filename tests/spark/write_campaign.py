@@ -26,7 +26,7 @@ from tests.process.processes import NodeProcess
 FILES = 2
 """That come together: a task of a batch for each."""
 ROWS = 4000
-"""Of a file. A few of them fit into a batch of the log."""
+"""Rows of a file. A few of them fit into a batch of the log."""
 PAD = "." * 80
 START_S = 240.0
 """A session, and a batch, on a loaded machine."""
@@ -103,8 +103,8 @@ class Campaign:
             if (there := found.partition.high_watermark - found.epoch) >= rows:
                 self.in_the_midst += there < self.expected
                 return
-            said = self._driver.said("failed")
-            assert not said, said
+            failures = self._driver.said("failed")
+            assert not failures, failures
             assert self._driver.is_alive, self._driver.stderr[-4000:]
             assert not deadline.is_over, f"{found.partition.high_watermark} of {rows} records are there"
 

@@ -25,12 +25,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("source", "checkpoint", "bootstrap", "master"):
         parser.add_argument(name)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     config = {"spark.driver.memory": "768m", "spark.executor.memory": "512m"}
-    spark = fastquorum.spark.session("write_query", asked.master, config)
-    rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 2).parquet(asked.source)
-    writer = rows.writeStream.format("fastquorum").option("checkpointLocation", asked.checkpoint)
-    query = writer.options(bootstrap=asked.bootstrap, batchBytes=BATCH_BYTES).start()
+    spark = fastquorum.spark.session("write_query", arguments.master, config)
+    rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 2).parquet(arguments.source)
+    writer = rows.writeStream.format("fastquorum").option("checkpointLocation", arguments.checkpoint)
+    query = writer.options(bootstrap=arguments.bootstrap, batchBytes=BATCH_BYTES).start()
     say("running", query=str(query.id))
 
     def watch() -> None:

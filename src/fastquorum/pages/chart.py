@@ -51,7 +51,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Marker:
     """Something that happened at a moment: a vertical line with a label."""
 
     x: float
@@ -84,7 +84,7 @@ class Chart:
     x: Axis
     y: Axis
     series: Sequence[Series]
-    marks: Sequence[Mark] = field(default=())
+    marks: Sequence[Marker] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Band:
     """From a place on the axis to another, exclusive; `key`: which of the chart's."""
 
     begin: float
@@ -126,7 +126,7 @@ class Strip:
     """What something was, from left to right."""
 
     label: str
-    spans: Sequence[Span]
+    spans: Sequence[Band]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Strips:
     x: Axis
     keys: Sequence[Key]
     strips: Sequence[Strip]
-    marks: Sequence[Mark] = field(default=())
+    marks: Sequence[Marker] = field(default=())
     left_out: int = 0
     rows_max: int = ROWS_MAX
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.pages.chart import Key, Mark, Pen
+from fastquorum.pages.chart import Key, Marker, Pen
 from fastquorum.pages.scales import Range
 from fastquorum.pages.style import picture_style
 from fastquorum.pages.text import shortened, shown
@@ -112,7 +112,7 @@ def x_axis(x: Range, label: str, field: Field) -> Iterator[str]:
     yield f'<text class="mid note" x="{middle:.1f}" y="{field.floor + 40}">{shown(label)}</text>'
 
 
-def marks_of(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
+def marks_of(marks: Sequence[Marker], x: Range, field: Field) -> Iterator[str]:
     """Labels stand on the side where there is room, each one below the one before it."""
     yield from _mark_lines(marks, x, field)
     for nth, mark in enumerate(marks if len(marks) <= _LABELLED_MAX else ()):
@@ -128,7 +128,7 @@ def marks_of(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
             )
 
 
-def marks_above(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
+def marks_above(marks: Sequence[Marker], x: Range, field: Field) -> Iterator[str]:
     """Draw marks above a chart that has no room inside. A label that would cover another one is left out."""
     yield from _mark_lines(marks, x, field)
     last = -1e9
@@ -142,7 +142,7 @@ def marks_above(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
             )
 
 
-def _mark_lines(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
+def _mark_lines(marks: Sequence[Marker], x: Range, field: Field) -> Iterator[str]:
     for mark in marks if len(marks) <= _MARKS_MAX else ():
         yield (
             f'<path class="pen dotted {_mark_pen(mark)}" d="M{field.across(x, mark.x):.1f} {field.top}V{field.floor}">'
@@ -150,5 +150,5 @@ def _mark_lines(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
         )
 
 
-def _mark_pen(mark: Mark) -> Pen:
+def _mark_pen(mark: Marker) -> Pen:
     return Pen.BAD if mark.is_bad else Pen.NEUTRAL

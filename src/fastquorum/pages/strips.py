@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fastquorum.pages.chart import Axis, Span, Strip, Strips
+from fastquorum.pages.chart import Axis, Band, Strip, Strips
 from fastquorum.pages.frame import (
     RIGHT,
     WIDTH,
@@ -58,7 +58,7 @@ def strips_of(chart: Strips, left: float) -> tuple[float, Iterator[str]]:
     return field.floor + _BOTTOM, lines()
 
 
-def _span(chart: Strips, label: str, span: Span, where: tuple[Range, Field], down: float) -> str:
+def _span(chart: Strips, label: str, span: Band, where: tuple[Range, Field], down: float) -> str:
     x, field = where
     begin, end = field.across(x, span.begin), field.across(x, span.end)
     width = max(end - begin, _SEEN)
@@ -71,7 +71,7 @@ def _span(chart: Strips, label: str, span: Span, where: tuple[Range, Field], dow
     )
 
 
-def _reach(axis: Axis, span: Span) -> str:
+def _reach(axis: Axis, span: Band) -> str:
     if axis.scale == "time":
         return f"{moment(span.begin)} to {moment(span.end)[11:]}, {plain(span.end - span.begin)} s"
     return f"{span.begin:,.0f} to {span.end:,.0f}"
@@ -98,7 +98,7 @@ def _strip(chart: Strips, strip: Strip, where: tuple[Range, Field], down: float)
             yield f'<path class="ink {key.pen}" d="{path}"><title>{shown(title)}</title></path>'
 
 
-def _thinned(spans: Sequence[Span], x: Range) -> Iterator[tuple[float, float, int]]:
+def _thinned(spans: Sequence[Band], x: Range) -> Iterator[tuple[float, float, int]]:
     """Yield begin, end and key of what is drawn: at most one for each cell, with the worst key there."""
     size = (x.high - x.low) / _CELLS
     worst = [-1] * _CELLS

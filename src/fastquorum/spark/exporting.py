@@ -9,28 +9,28 @@ import pyarrow as pa
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.engines.local_reads import in_order
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 
 SPLIT_BYTES: Final = 8 << 20
-"""Of a log, that one task reads: so much of it is in memory for each thread, as rows."""
+"""Bytes of a log that one task reads; each thread has that much in memory, as rows."""
 
 
 class Form(StrEnum):
-    """Of files."""
+    """Formats of exported files."""
 
     PARQUET = "parquet"
     ARROW = "arrow"
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """Counts of what was written."""
 
     files: int
     rows: int
 
 
 def open_reader(path: str, table: str, threads: int | None, options: Mapping[str, object]) -> pa.RecordBatchReader:
-    """As of `fastquorum.tables.open`."""
+    """Open a table as a stream of record batches; see `fastquorum.tables.open`."""
     count = _threads(threads)
     scan = _scan(path, table, options)
     tasks = scan.tasks()
@@ -80,18 +80,18 @@ def _writer(path: str, form: Form, schema: pa.Schema) -> Any:
     return pyarrow.parquet.ParquetWriter(path, schema)
 
 
-def _scan(path: str, table: str, options: Mapping[str, object]) -> Scan:
+def _scan(path: str, table: str, options: Mapping[str, object]) -> TableScan:
     given = {"path": path, "table": table, "splitBytes": str(SPLIT_BYTES)}
-    return Scan.of({**given, **{name: _as_text(value) for name, value in options.items()}})
+    return TableScan.of({**given, **{name: _as_text(value) for name, value in options.items()}})
 
 
 def _as_text(value: object) -> str:
-    """An option as the data source takes it: of a list, its parts with commas between."""
+    """Return an option as the data source takes it; a list becomes its parts with commas between."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _threads(wanted: int | None) -> int:
-    """UsageError: no number, or less than one."""
+    """Return how many threads read. UsageError: `wanted` is not a number, or is less than one."""
     if wanted is not None and (not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1):
         raise UsageError(f"threads is {wanted!r}", "it is a number from 1 on; or None, for one a core")
     return wanted or os.cpu_count() or 1

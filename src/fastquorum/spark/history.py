@@ -18,7 +18,7 @@ from fastquorum.storage.names import META_PROPERTIES
 TIME_COLUMN: Final = "audited_at"
 _SUFFIX: Final = ".parquet"
 _COMMAND: Final = b"fastquorum.command"
-"""In each file's metadata: whose run it is."""
+"""Key of the command's name in each file's metadata."""
 _TIME: Final = pa.timestamp("ms", "UTC")
 
 
@@ -74,12 +74,12 @@ def _check_same(directory: str, command: str, wanted: Mapping[str, set[str]]) ->
         raise _another(directory, "another command")
 
 
-def _another(directory: str, whose: str) -> UsageError:
-    return UsageError(f"{directory} holds the history of {whose}", "name another directory")
+def _another(directory: str, owner: str) -> UsageError:
+    return UsageError(f"{directory} holds the history of {owner}", "name another directory")
 
 
 def _schemas_of(directory: str) -> dict[str, pa.Schema]:
-    """Of the latest run of each part that is there. What is no Parquet file is not looked at."""
+    """Return the schema of the latest run of each part that is there. Only Parquet files are looked at."""
     import pyarrow.parquet
 
     found = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.(\w+): (.+)$", re.MULTILINE)
-"""The last line of a traceback that Spark brings from the process where it happened."""
+"""Pattern of the last line of a traceback that Spark brings from another process."""
 _CONNECT: Final = "pyspark.sql.connect"
 
 
@@ -33,12 +33,12 @@ def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TAB
         DirectoryError: `path` is not there or cannot be read. (A Spark Connect server has files of its own: what is not
             there Spark says, when the rows are asked for.)
     """
-    from fastquorum.spark.scan import Scan
+    from fastquorum.spark.scan import TableScan
     from fastquorum.spark.stored.options import refuse_streams_options
 
     given = {"table": table, **{name: str(value) for name, value in options.items()}}
     paths = {"path": path} if isinstance(path, str) else {"paths": json.dumps(list(path))}
-    known = Scan.of({**given, **paths}).options
+    known = TableScan.of({**given, **paths}).options
     refuse_streams_options(known)
     if known.path and not type(spark).__module__.startswith(_CONNECT):
         find(known.path)
@@ -65,26 +65,26 @@ def plain_errors() -> Iterator[None]:
 
 
 def our_error(text: str) -> FastQuorumError | None:
-    """The last error of ours in what Spark says, if there is one."""
-    said = _OURS.findall(text)
-    if not said:
+    """Return the last error of ours in a text of Spark's; None: there is none."""
+    found = _OURS.findall(text)
+    if not found:
         return None
-    name, sentence = said[-1]
-    return _said(getattr(errors, name, FastQuorumError), sentence)
+    name, sentence = found[-1]
+    return _error_of(getattr(errors, name, FastQuorumError), sentence)
 
 
-def _said(kind: type[FastQuorumError], sentence: str) -> FastQuorumError:
-    """Of that class; a whole one, where that takes no more than the sentence."""
+def _error_of(kind: type[FastQuorumError], sentence: str) -> FastQuorumError:
+    """Make an error of that class. It is complete if the class takes no more than the sentence."""
     if issubclass(kind, UsageError) and str(whole := kind(sentence)) == sentence:
         return whole
-    made: Any = type(kind.__name__, (_Told, kind), {"__module__": kind.__module__})
+    made: Any = type(kind.__name__, (_ForeignError, kind), {"__module__": kind.__module__})
     error: FastQuorumError = made.__new__(made)
     error.args = (sentence,)
     return error
 
 
-class _Told(FastQuorumError):
-    """What another process raised, of which only the words came here: in front of the class that it was of."""
+class _ForeignError(FastQuorumError):
+    """An error that another process raised. Only its text is known; the error's own class is the next base."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -96,9 +96,12 @@ class _Told(FastQuorumError):
         return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _said, (type(self).__mro__[2], str(self))
+        return _error_of, (type(self).__mro__[2], str(self))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Told) and (type(self).__mro__[2], str(self)) == (type(other).__mro__[2], str(other))
+        return isinstance(other, _ForeignError) and (type(self).__mro__[2], str(self)) == (
+            type(other).__mro__[2],
+            str(other),
+        )
 
     __hash__ = FastQuorumError.__hash__

@@ -20,26 +20,26 @@ from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.stored import arrow
-from fastquorum.spark.stored.logs import Checkpoint, FoundLog, Segment
-from fastquorum.spark.stored.options import Options
-from fastquorum.spark.tables.table import Row, Table, bounds_of
+from fastquorum.spark.stored.logs import Checkpoint, FoundLog, StoredSegment
+from fastquorum.spark.stored.options import ReadOptions
+from fastquorum.spark.tables.table import Row, SourceTable, bounds_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import ZERO_UUID, Offset, OffsetAndEpoch
 
 _LOG: Final = logging.getLogger(__name__)
 BY_RECORD: Final = frozenset({"records", "control"})
-"""Tables of which a range of offsets can be read by itself."""
+"""Tables that can be read by ranges of offsets."""
 BY_BATCH: Final = frozenset({"batches"})
-"""Likewise; a batch is of the range in which it begins."""
+"""Tables that can be read by ranges; a batch belongs to the range in which it begins."""
 _OF_DIRECTORIES: Final = frozenset({"files", "checkpoints", "quorum_state"})
 _NO_SEGMENT: Final = -1
 SAMPLE_OFFSETS: Final = 20_000
-"""So many are fetched by one task, without a look at how large they are."""
+"""Offsets of one task, if their size in bytes is not known."""
 _DRAFT: Final = "draft"
 _VOTERS: Final = "voters"
-_ASKED: Final = "DescribeQuorum"
-"""In place of a file's name."""
+_REQUEST: Final = "DescribeQuorum"
+"""Source of a voter set that a request returned, in place of a file's name."""
 
 
 class QuorumRange(NamedTuple):
@@ -55,9 +55,10 @@ class QuorumRange(NamedTuple):
     """With the snapshot that the log begins with, if it begins with one."""
 
 
-def open_quorum(options: Options, cluster_id: str | None = None) -> CommittedLog:
-    """Nothing is connected yet. While no leader is found for longer, the log says so, which Python shows on stderr
-    unless a program wants it elsewhere. UsageError if the addresses are none."""
+def open_quorum(options: ReadOptions, cluster_id: str | None = None) -> CommittedLog:
+    """Return a client of the quorum's committed log; it does not connect yet. While no leader is found for a while, it
+    logs a warning, which Python shows on stderr unless a program configured logging. UsageError if an address is
+    invalid."""
     kernels = load("native")
     client = QuorumClient(parse_endpoints("option bootstrap", options.bootstrap), kernels, _LOG.warning)
     return CommittedLog(client, kernels, options.timeout_s, cluster_id)
@@ -66,8 +67,8 @@ def open_quorum(options: Options, cluster_id: str | None = None) -> CommittedLog
 # --- planning ---------------------------------------------------------------------------------------------------------
 
 
-def quorum_ranges(table: Table, options: Options) -> list[QuorumRange]:
-    """What a batch read of a table is made of.
+def quorum_ranges(table: SourceTable, options: ReadOptions) -> list[QuorumRange]:
+    """Plan a batch read of a table: one range for each task.
 
     Raises:
         NotReady: no leader answers within the option `timeout`.
@@ -84,7 +85,7 @@ def quorum_ranges(table: Table, options: Options) -> list[QuorumRange]:
         return split(log, options, extent.cluster_id, extent.kind, start, end, starts_within=True)
 
 
-def _whole(options: Options, extent: Extent) -> QuorumRange:
+def _whole(options: ReadOptions, extent: Extent) -> QuorumRange:
     end = extent.end_offset if options.as_of_offset is None else options.as_of_offset
     first = min((each for each in (options.as_of_offset, options.diff_from) if each is not None), default=end)
     if extent.snapshot is not None and first < extent.snapshot.offset:
@@ -99,7 +100,7 @@ def _whole(options: Options, extent: Extent) -> QuorumRange:
     return QuorumRange(extent.cluster_id, extent.kind, extent.start_offset, end, True, True)
 
 
-def check_table(table: Table, options: Options, kind: LogKind) -> None:
+def check_table(table: SourceTable, options: ReadOptions, kind: LogKind) -> None:
     """UsageError, as the table has it for a log of that kind."""
     if table.name in _OF_DIRECTORIES:
         raise UsageError(f"table {table.name!r} is of directories, and a quorum shows none", "name a path")
@@ -107,7 +108,7 @@ def check_table(table: Table, options: Options, kind: LogKind) -> None:
     table.tasks([FoundLog(options.bootstrap, options.bootstrap, None, None, kind, (), (), ())], named)
 
 
-def _bounds(options: Options, extent: Extent) -> tuple[Offset, Offset]:
+def _bounds(options: ReadOptions, extent: Extent) -> tuple[Offset, Offset]:
     wanted = options.as_of_offset
     if wanted is not None and wanted > extent.end_offset:
         raise OffsetOutOfRange(
@@ -124,9 +125,9 @@ def _bounds(options: Options, extent: Extent) -> tuple[Offset, Offset]:
     return max(start, extent.start_offset), end
 
 
-def lost(options: Options, whose: str, wanted: Offset, start_offset: Offset, end_offset: Offset) -> None:
-    """What was asked for is there no more: OffsetOutOfRange, or a warning, as the option `failOnDataLoss` has it."""
-    text = f"{whose} no longer holds offset {wanted}: it begins at {start_offset}"
+def lost(options: ReadOptions, owner: str, wanted: Offset, start_offset: Offset, end_offset: Offset) -> None:
+    """Report that wanted offsets were removed: raise OffsetOutOfRange, or warn, as option `failOnDataLoss` says."""
+    text = f"{owner} no longer holds offset {wanted}: it begins at {start_offset}"
     if (wanted, start_offset) == (0, 1):
         return  # the first leader's own record, which Kafka serves until it has a snapshot
     if options.fail_on_data_loss:
@@ -141,7 +142,7 @@ def lost(options: Options, whose: str, wanted: Offset, start_offset: Offset, end
 
 def split(
     log: CommittedLog,
-    options: Options,
+    options: ReadOptions,
     cluster_id: str,
     kind: LogKind,
     start: Offset,
@@ -165,8 +166,10 @@ def split(
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_range(task: QuorumRange, table: Table, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """What the rows of a range come to, where it runs.
+def read_range(
+    task: QuorumRange, table: SourceTable, options: ReadOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a range, on the executor that has its task.
 
     Raises:
         NotReady: no leader serves it within the option `timeout`.
@@ -180,28 +183,28 @@ def read_range(task: QuorumRange, table: Table, options: Options, columns: Seque
         )
     with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
         try:
-            is_told = False
+            has_rows = False
             found = _fetched(task, table, options, root)
             for each in (part for log in found for part in table.tasks([log], options)):
                 for batch in table.read(each, options, columns):
-                    is_told = is_told or batch.num_rows > 0
+                    has_rows = has_rows or batch.num_rows > 0
                     yield _named(batch, options)
-            if table.name == _VOTERS and not is_told:
+            if table.name == _VOTERS and not has_rows:
                 yield arrow.batch_of(arrow.pruned(table.schema, columns), _configured(task, options))
         except FastQuorumError as error:
             raise _about(error, root, options.bootstrap) from error
 
 
-def _configured(task: QuorumRange, options: Options) -> list[Row]:
-    """Voters whom no record tells: they are in the configuration of each node, and the leader says who they are."""
+def _configured(task: QuorumRange, options: ReadOptions) -> list[Row]:
+    """Return rows of voters that no record names: each node's configuration does, and the leader reports them."""
     with open_quorum(options, task.cluster_id) as log:
-        said = log.voters()
-    listeners = {node.node_id: node.listeners for node in said.nodes}
-    whose: Row = {"cluster_id": task.cluster_id, "directory": options.bootstrap, "offset": 0, "source": _ASKED}
+        response = log.voters()
+    listeners = {node.node_id: node.listeners for node in response.nodes}
+    same: Row = {"cluster_id": task.cluster_id, "directory": options.bootstrap, "offset": 0, "source": _REQUEST}
     rows: list[Row] = []
-    for voter in said.topics[0].partitions[0].current_voters:
+    for voter in response.topics[0].partitions[0].current_voters:
         known = str(voter.replica_directory_id) if voter.replica_directory_id != ZERO_UUID else None
-        row = {**whose, "voter_id": voter.replica_id, "directory_id": known}
+        row = {**same, "voter_id": voter.replica_id, "directory_id": known}
         for each in listeners.get(voter.replica_id, []):
             rows.append({**row, "listener": each.name, "host": each.host, "port": each.port})
         if not listeners.get(voter.replica_id):
@@ -209,8 +212,8 @@ def _configured(task: QuorumRange, options: Options) -> list[Row]:
     return rows
 
 
-def _fetched(task: QuorumRange, table: Table, options: Options, root: str) -> list[FoundLog]:
-    """The range, as a log in a directory that holds nothing else; as one more behind what was removed meanwhile."""
+def _fetched(task: QuorumRange, table: SourceTable, options: ReadOptions, root: str) -> list[FoundLog]:
+    """Fetch the range into a directory of its own, as a log; behind removed offsets another log begins."""
     directory = os.path.join(root, names.LOG_DIRECTORY)
     os.mkdir(directory)
     drops_first = table.name in BY_BATCH and not task.is_first
@@ -236,10 +239,10 @@ def _snapshot(log: CommittedLog, directory: str) -> tuple[Checkpoint, ...]:
 
 
 def _copied(
-    log: CommittedLog, task: QuorumRange, options: Options, directory: str, *, drops_first: bool
-) -> tuple[Segment, ...]:
-    """The batches of the range; in a segment more, wherever some are there no more."""
-    found: list[Segment] = []
+    log: CommittedLog, task: QuorumRange, options: ReadOptions, directory: str, *, drops_first: bool
+) -> tuple[StoredSegment, ...]:
+    """Copy the batches of the range into segments; wherever offsets were removed, a new segment begins."""
+    found: list[StoredSegment] = []
     path, at = os.path.join(directory, _DRAFT), task.start
     while at < task.end:
         with open(path, "w+b") as file:
@@ -248,7 +251,7 @@ def _copied(
         if size_bytes:
             named = os.path.join(directory, names.segment_name(base_offset))
             os.rename(path, named)
-            found.append(Segment(base_offset, named, size_bytes))
+            found.append(StoredSegment(base_offset, named, size_bytes))
         if at < task.end:
             begins = log.extent().start_offset
             if begins <= at:  # what was read is never read again
@@ -261,8 +264,8 @@ def _copied(
 def _copy(
     log: CommittedLog, task: QuorumRange, at: Offset, file: BinaryIO, *, drops_first: bool
 ) -> tuple[Offset, Offset]:
-    """The batches from `at` on into a file: where the first one begins, and the offset behind the last one, which is
-    below the range's end if what follows is there no more."""
+    """Copy batches from `at` on into a file. Return where the first one begins, and the offset behind the last one.
+    That is below the range's end if what follows was removed."""
     first = -1
     while at < task.end:
         data = log.fetch(at, task.end)
@@ -278,13 +281,13 @@ def _copy(
     return first, at
 
 
-def _named(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
-    """Rows of a quorum: no node's, in no file."""
+def _named(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+    """Return rows that name the quorum as their directory, and no segment or file position."""
     columns = [_column(batch, field, options) for field in batch.schema]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, options: Options) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, options: ReadOptions) -> pa.Array:
     match field.name:
         case "directory":
             return arrow.same(options.bootstrap, field.type, batch.num_rows)
@@ -296,7 +299,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field, options: Options) -> pa.Arra
 
 
 def _about(error: FastQuorumError, root: str, bootstrap: str) -> FastQuorumError:
-    """The same, naming the quorum and not where its log was put for a while."""
+    """Return the error with the quorum's name in place of the temporary directory."""
     fields = {
         name: value.replace(root, bootstrap) if isinstance(value, str) else value
         for name, value in error.as_fields().items()

@@ -13,12 +13,12 @@ from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.beginnings import OF_BEGINNINGS, lost_beginnings
-from fastquorum.spark.stored.logs import Fault, Found, find, find_all
-from fastquorum.spark.stored.options import Options, parse_options, refuse_streams_options
+from fastquorum.spark.stored.logs import FoundLogs, LogFault, find, find_all
+from fastquorum.spark.stored.options import ReadOptions, parse_options, refuse_streams_options
 from fastquorum.spark.stored.reading import Mode
-from fastquorum.spark.tables import TABLES, Table, Task, table_of
+from fastquorum.spark.tables import TABLES, SourceTable, Task, table_of
 from fastquorum.spark.tables.files import FILES, unreadable
-from fastquorum.spark.tables.table import bounds_of, whose
+from fastquorum.spark.tables.table import bounds_of, owner_columns
 
 _HOW_TO_READ_ON: Final = (
     "option mode=quarantine has damaged bytes in columns of their own, mode=drop leaves them out with a warning; the "
@@ -26,10 +26,10 @@ _HOW_TO_READ_ON: Final = (
 )
 
 
-class Scan(NamedTuple):
+class TableScan(NamedTuple):
     """One read, planned but for its tasks. Travels to executors."""
 
-    options: Options
+    options: ReadOptions
     columns: tuple[str, ...]
 
     @classmethod
@@ -40,7 +40,7 @@ class Scan(NamedTuple):
         return cls(options, whole).pruned(options.columns or whole)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> SourceTable:
         return table_of(self.options)
 
     @property
@@ -59,7 +59,7 @@ class Scan(NamedTuple):
                 raise UsageError(f"column {column!r} is named twice")
         return self._replace(columns=tuple(columns))
 
-    def tasks(self, found: Found | None = None) -> "list[Task] | list[QuorumRange]":
+    def tasks(self, found: FoundLogs | None = None) -> "list[Task] | list[QuorumRange]":
         """What can be read apart from one another; of logs that are found already, or of the options' path. UsageError,
         DirectoryError; of a quorum, NotReady."""
         refuse_streams_options(self.options)
@@ -82,7 +82,7 @@ class Scan(NamedTuple):
         tasks = self.table.tasks(logs, self.options) if logs else []
         return [*tasks, Task(faults=tuple(faults))] if faults else tasks
 
-    def _tell(self, faults: Iterable[Fault]) -> None:
+    def _tell(self, faults: Iterable[LogFault]) -> None:
         """The error, or a warning each."""
         for each in faults:
             if self.options.mode is Mode.FAIL:
@@ -106,13 +106,13 @@ class Scan(NamedTuple):
         for fault in task.faults:
             row = unreadable(fault) if self.table is FILES else {"error": str(fault.error)}
             schema = arrow.pruned(self.table.schema, self.columns)
-            named = {"directory": fault.directory} if fault.log is None else whose(fault.log)
+            named = {"directory": fault.directory} if fault.log is None else owner_columns(fault.log)
             yield arrow.batch_of(schema, [{**named, **row}])
 
 
 def read_table(path: str = "", table: str = "records", **options: object) -> pa.Table:
     """A whole table in this process, without Spark or Java: of directories, or of a quorum by option `bootstrap`.
     Options as of the data source; errors as there."""
-    scan = Scan.of({"path": path, "table": table, **{name: str(value) for name, value in options.items()}})
+    scan = TableScan.of({"path": path, "table": table, **{name: str(value) for name, value in options.items()}})
     batches = [batch for task in scan.tasks() for batch in scan.read(task)]
     return pa.Table.from_batches(batches, scan.schema)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
 
     from fastquorum.spark.quorum import QuorumRange
-    from fastquorum.spark.scan import Scan
+    from fastquorum.spark.scan import TableScan
     from fastquorum.spark.tables import Task
 
 
@@ -28,13 +28,13 @@ class FastQuorumSource(DataSource):
         return "fastquorum"
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
-        """Of one job; UsageError. See `fastquorum.spark.write.writing`."""
+        """Return the writer of one job; UsageError. See `fastquorum.spark.write.writing`."""
         from fastquorum.spark.write.writing import batch_writer
 
         return batch_writer(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
-        """Of one batch of a query; UsageError. See `fastquorum.spark.write.stream_writing`."""
+        """Return the writer of one batch of a query; UsageError. See `fastquorum.spark.write.stream_writing`."""
         writer: DataSourceStreamWriter = newer("write.stream_writing").stream_writer(
             dict(self.options), schema, overwrite
         )
@@ -46,24 +46,24 @@ class FastQuorumSource(DataSource):
         return from_arrow_schema(self._scan().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
+        """Return a reader of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
         return Reader(self._scan().pruned(schema.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Of those columns, up to what is committed."""
+        """Return a reader of those columns, up to what is committed."""
         reader: DataSourceStreamReader = newer("stream.streaming").StreamReader(self._scan().pruned(schema.names))
         return reader
 
-    def _scan(self) -> "Scan":
-        """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a
+    def _scan(self) -> "TableScan":
+        """UsageError, as `TableScan.of`. Imported here: every session imports this module to learn that there is such a
         source."""
-        from fastquorum.spark.scan import Scan
+        from fastquorum.spark.scan import TableScan
 
-        return Scan.of(dict(self.options))
+        return TableScan.of(dict(self.options))
 
 
 class Split(InputPartition):
-    """What one Spark task reads."""
+    """The part of a read that one Spark task has."""
 
     def __init__(self, task: "Task | QuorumRange") -> None:
         super().__init__(task)
@@ -72,7 +72,7 @@ class Split(InputPartition):
 class Reader(DataSourceReader):
     """A batch read."""
 
-    def __init__(self, scan: "Scan") -> None:
+    def __init__(self, scan: "TableScan") -> None:
         self._scan = scan
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -18,7 +18,7 @@ TOPIC = "orders <&> \u202ereturns"
 
 
 def real_placement() -> dict[str, Any]:
-    """Of the real cluster, once a broker had been killed."""
+    """Return the placement of the real cluster, after a broker was killed."""
     found = real("c1", Limits())
     return as_placement_report([("usACA5tBSrKS64DhDt4jig", found)], moves_max=MOVES_MAX, losses_max=LOSSES_MAX)
 

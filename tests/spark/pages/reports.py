@@ -7,7 +7,7 @@ from typing import Any
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines.timeline import COLUMNS, as_report, timeline
 from fastquorum.spark.scan import read_table
-from tests.spark.replicas import batches_at, told_at
+from tests.spark.replicas import batches_at, known_at
 from tests.wire.golden import CLUSTER
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -15,14 +15,14 @@ BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
 @functools.cache
 def real_audit() -> dict[str, Any]:
-    return auditing.as_report(auditing.audit_cluster(batches_at(str(CLUSTER)), told_at(str(CLUSTER))))
+    return auditing.as_report(auditing.audit_cluster(batches_at(str(CLUSTER)), known_at(str(CLUSTER))))
 
 
 @functools.cache
 def real_timeline() -> dict[str, Any]:
     records = read_table(str(CLUSTER)).select(COLUMNS)
-    told = timeline(records)
-    return as_report([(records["cluster_id"][0].as_py(), told)])
+    found = timeline(records)
+    return as_report([(records["cluster_id"][0].as_py(), found)])
 
 
 def replica(cluster: int, node: int, **more: Any) -> dict[str, Any]:
@@ -43,13 +43,13 @@ def replica(cluster: int, node: int, **more: Any) -> dict[str, Any]:
 
 
 def audit(replicas: list[dict[str, Any]]) -> dict[str, Any]:
-    def those(verdict: str) -> list[dict[str, Any]]:
+    def with_verdict(verdict: str) -> list[dict[str, Any]]:
         return [each | {"replica": each["node_id"]} for each in replicas if each["verdict"] == verdict]
 
     return {
-        "divergent": those("divergent"),
-        "uncommitted_tails": those("uncommitted tail"),
-        "undecided": those("undecided"),
+        "divergent": with_verdict("divergent"),
+        "uncommitted_tails": with_verdict("uncommitted tail"),
+        "undecided": with_verdict("undecided"),
         "replicas": replicas,
         "notes": [],
     }
@@ -69,16 +69,16 @@ def large_audit() -> dict[str, Any]:
 def large_timeline(brokers: int = 1000, events: int = 10_000, clusters: int = 1) -> dict[str, Any]:
     """A day, in which brokers were fenced one after the other, again and again, and the quorum had 200 elections."""
     made = [_cluster(f"cluster-{nth}", brokers, events) for nth in range(clusters)]
-    return {"events": [each for _, told in made for each in told], "clusters": [summary for summary, _ in made]}
+    return {"events": [each for _, rows in made for each in rows], "clusters": [summary for summary, _ in made]}
 
 
 def _cluster(name: str, brokers: int, events: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    told = []
+    rows = []
     for nth in range(events):
         is_leader = nth % max(events // 200, 1) == 0
         node = nth % 3 if is_leader else nth % brokers
         what = "quorum leader" if is_leader else "fenced"
-        told.append(
+        rows.append(
             {
                 "cluster_id": name,
                 "offset": nth * 100,
@@ -133,7 +133,7 @@ def _cluster(name: str, brokers: int, events: int) -> tuple[dict[str, Any], list
             for nth in range(min(brokers, 40))
         ],
     }
-    return summary, told
+    return summary, rows
 
 
 def _flapping(nth: int, count: int) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.anomalies import Finding, Kind
+from fastquorum.spark.pipelines.anomalies import Anomaly, AnomalyKind
 from fastquorum.spark.pipelines.anomalies import as_report as as_anomalies_report
 from fastquorum.spark.pipelines.anomalies.findings import table_of
 from fastquorum.spark.pipelines.latency.comparing import compared
@@ -16,7 +16,7 @@ from tests.spark.pipelines.test_latency import rows, spread
 
 BEGIN_MS = 1_790_000_000_000
 MINUTE_MS = 60_000
-KINDS = tuple(Kind)
+KINDS = tuple(AnomalyKind)
 TOPIC = "orders <&>"
 EVIL = "voted <b>twice</b>"
 
@@ -43,16 +43,16 @@ def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
     return as_anomalies_report(pa.concat_tables(tables))
 
 
-def _finding(number: int) -> Finding:
+def _finding(number: int) -> Anomaly:
     begin_ms, kind = BEGIN_MS + number * 10 * MINUTE_MS, KINDS[number % len(KINDS)]
     about: dict[str, Any] = {
-        Kind.FLAPPING_BROKER: {"broker_id": number},
-        Kind.ISR_CHURN: {"topic": TOPIC, "topic_id": "id", "partition": number, "subjects": 3},
-        Kind.RECORD_MIX_CHANGE: {"type": "CONFIG_RECORD"},
+        AnomalyKind.FLAPPING_BROKER: {"broker_id": number},
+        AnomalyKind.ISR_CHURN: {"topic": TOPIC, "topic_id": "id", "partition": number, "subjects": 3},
+        AnomalyKind.RECORD_MIX_CHANGE: {"type": "CONFIG_RECORD"},
     }.get(kind, {})
     text = f"{number + 12} times, where 6 are too many"
     end_ms, offset = begin_ms + 5 * MINUTE_MS, number * 100
-    return Finding(kind, "quorum", begin_ms, end_ms, offset, offset + 9, number + 12.0, 0.5, 6.0, text, **about)
+    return Anomaly(kind, "quorum", begin_ms, end_ms, offset, offset + 9, number + 12.0, 0.5, 6.0, text, **about)
 
 
 def latency(loads: int = 1, *, slower: bool = False) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def test_every_broken_promise_is_counted_and_told() -> None:
     seen = looked(audit_invariants.page_of(report), report)
     assert "partition-epoch-jump: 20" in seen.titles
     assert "fenced-leads: epoch 1, 7 to 7" in seen.titles
-    for said in ("what fenced-leads breaks", f"{VISIBLE}-29", "epoch 29; before, since offset 1: epoch 2", "1, 2, -"):
-        assert said in plain(seen)
+    for text in ("what fenced-leads breaks", f"{VISIBLE}-29", "epoch 29; before, since offset 1: epoch 2", "1, 2, -"):
+        assert text in plain(seen)
     assert "Notes: what breaks no promise" in seen.said
 
 

@@ -44,8 +44,8 @@ def test_the_real_clusters_tail_is_drawn_and_named() -> None:
     assert {"node 2, c2: uncommitted tail, 3,836 to 4,447"} <= {
         each.replace("28,538 bytes", "uncommitted tail") for each in seen.titles
     }
-    for said in ("28,538 bytes from offset 3,836 on", "committed, 3,836", "with an uncommitted tail", "4,447"):
-        assert said in seen.said
+    for text in ("28,538 bytes from offset 3,836 on", "committed, 3,836", "with an uncommitted tail", "4,447"):
+        assert text in seen.said
     assert report["divergent"] == []
 
 
@@ -124,8 +124,8 @@ def test_the_real_clusters_story_is_drawn() -> None:
     assert any(each.startswith("broker 12: in controlled shutdown, 2026-11-21 06:34:38.430") for each in titles)
     most = max(report["clusters"][0]["over_time"]["under_replicated"]["most"])
     assert any(each.endswith(f"under-replicated {most}") for each in titles)
-    for said in ("740 partitions, 650 of them at the end", "broker 13 was fenced", "__consumer_offsets-2", "3.93 h"):
-        assert said in plain(seen)
+    for text in ("740 partitions, 650 of them at the end", "broker 13 was fenced", "__consumer_offsets-2", "3.93 h"):
+        assert text in plain(seen)
 
 
 def test_a_day_of_a_thousand_brokers_stays_small_and_legible() -> None:
@@ -149,8 +149,8 @@ def test_of_many_clusters_the_worst_are_drawn_and_all_are_listed() -> None:
 
 
 def test_the_demos_page_has_both() -> None:
-    said = {"audit": real_audit(), "timeline": real_timeline(), "seconds": 20.1, "ok": True}
-    seen = looked(demo.page_of(said), said)
+    report = {"audit": real_audit(), "timeline": real_timeline(), "seconds": 20.1, "ok": True}
+    seen = looked(demo.page_of(report), report)
     for each in ("GREEN", "28,538 bytes from offset 3,836 on", "Who led the quorum", "What brokers were"):
         assert each in seen.said
 

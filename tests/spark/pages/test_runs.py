@@ -73,8 +73,8 @@ def test_runs_that_nothing_is_compared_with_have_their_percentiles() -> None:
 def test_failed_seeds_are_told_with_the_command_that_shows_them_again() -> None:
     report = runs.sim_sweep(1000, 500)
     seen = looked(sim_sweep.page_of(report), report)
-    for said in ("fastquorum sim run --seed 9", "fastquorum sim run --nodes 3", runs.EVIL, "S1 <&>"):
-        assert said in seen.said
+    for text in ("fastquorum sim run --seed 9", "fastquorum sim run --nodes 3", runs.EVIL, "S1 <&>"):
+        assert text in seen.said
     assert "400 more rows are not shown here; the JSON has them." in seen.said
     assert "kill: 3,000" in seen.titles
     assert "In 500 seeds a promise was broken." in seen.said

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from fastquorum.spark.pipelines.choosing import LOG_KIND
-from fastquorum.spark.pipelines.replicas import Verdict
-from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
+from tests.spark.pipelines.test_audit_replicas import BATCHES, KNOWN
 
 SIZE: Final = 100
 TORN_BYTES: Final = 40
@@ -36,11 +36,11 @@ class Log:
     batches: list[Batch]
     durable_end: int | None = None
     committed: int = 0
-    """As its durable mark says."""
+    """Committed end in its durable mark."""
     refused: str | None = None
     snapshots: list[tuple[int, int]] = field(default_factory=list)
     overlap: list[Batch] = field(default_factory=list)
-    """Of one more segment, which begins inside the others."""
+    """Batches of one more segment, which begins inside the others."""
 
 
 @dataclass
@@ -50,8 +50,8 @@ class World:
     voters: list[int]
     logs: list[Log]
     end: int
-    """Of what is committed."""
-    expected: dict[str, tuple[Verdict, int | None]]
+    """End of what is committed."""
+    expected: dict[str, tuple[ReplicaVerdict, int | None]]
     """By directory: its verdict, and from where."""
 
     def batches(self) -> pa.Table:
@@ -61,7 +61,7 @@ class World:
             rows += [_row(log, each.base, nth, each) for nth, each in enumerate(log.overlap)]
         return pa.Table.from_pylist(rows, BATCHES)
 
-    def told(self) -> pa.Table:
+    def known(self) -> pa.Table:
         rows: list[dict[str, Any]] = []
         for log in self.logs:
             same = {"cluster_id": "c", "node_id": log.node, "directory": log.name}
@@ -71,7 +71,7 @@ class World:
             rows += [{**same, "snapshot_offset": end, "snapshot_epoch": epoch} for end, epoch in log.snapshots]
         more = [("durable_offset", pa.int64()), ("committed_offset", pa.int64())]
         texts = [("refused", pa.string()), (LOG_KIND, pa.string())]
-        return pa.Table.from_pylist(rows, pa.schema([*TOLD, *more, *texts]))
+        return pa.Table.from_pylist(rows, pa.schema([*KNOWN, *more, *texts]))
 
 
 def _row(log: Log, segment: int, nth: int, each: Batch) -> dict[str, Any]:
@@ -104,18 +104,18 @@ def truths(draw: st.DrawFn) -> list[Batch]:
 
 # --- what can be wrong with one ---------------------------------------------------------------------------------------
 
-Fault = Callable[[st.DrawFn, Log], tuple[Verdict, int | None]]
+Fault = Callable[[st.DrawFn, Log], tuple[ReplicaVerdict, int | None]]
 
 
-def _other(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _other(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """Other bytes, of the same epoch, once or from there on."""
     at = draw(st.integers(0, len(log.batches) - 1))
     upto = draw(st.sampled_from([at + 1, len(log.batches)]))
     log.batches[at:upto] = [replace(each, crc=each.crc + 1000) for each in log.batches[at:upto]]
-    return Verdict.DIVERGENT, log.batches[at].base
+    return ReplicaVerdict.DIVERGENT, log.batches[at].base
 
 
-def _cut_up(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _cut_up(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """Other batch boundaries, once or from there on."""
     at = draw(st.integers(0, len(log.batches) - 1))
     upto = draw(st.sampled_from([at + 1, len(log.batches)]))
@@ -125,24 +125,24 @@ def _cut_up(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
     epochs = {each: next(one.epoch for one in log.batches if one.last >= each) for each in cuts[:-1]}
     made = [Batch(a, b - 1, epochs[a], 2000 + a) for a, b in itertools.pairwise(cuts)]
     log.batches[at:upto] = made
-    return Verdict.DIVERGENT, first
+    return ReplicaVerdict.DIVERGENT, first
 
 
-def _other_epoch(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _other_epoch(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """A batch of an epoch of its own, and what follows is the majority's again: no two leaders' logs do that."""
     at = draw(st.integers(0, len(log.batches) - 2))
     epoch = draw(st.sampled_from([1, 51]))
     log.batches[at] = replace(log.batches[at], epoch=epoch, crc=3000)
-    return Verdict.DIVERGENT, log.batches[at].base
+    return ReplicaVerdict.DIVERGENT, log.batches[at].base
 
 
-def _flip(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _flip(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     at = draw(st.integers(0, len(log.batches) - 2))
     log.batches[at] = replace(log.batches[at], error="corrupt: crc")
-    return Verdict.DIVERGENT, log.batches[at].base
+    return ReplicaVerdict.DIVERGENT, log.batches[at].base
 
 
-def _flip_of_what_was_synced(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _flip_of_what_was_synced(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """The last batch, which a mark or a snapshot is of."""
     end, epoch = log.batches[-1].last + 1, log.batches[-1].epoch
     if draw(st.booleans()):
@@ -151,23 +151,23 @@ def _flip_of_what_was_synced(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | 
         log.snapshots = [(end, epoch)]
     log.batches[-1] = replace(log.batches[-1], error="corrupt: crc")
     # It ends below what it had, and that is where its damage is.
-    return Verdict.DIVERGENT, log.batches[-1].base
+    return ReplicaVerdict.DIVERGENT, log.batches[-1].base
 
 
-def _torn(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _torn(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     log.batches[-1] = replace(log.batches[-1], error="corrupt: truncated")
     if draw(st.booleans()):
         log.durable_end = draw(st.integers(0, log.batches[-1].base))
-    return Verdict.TORN, log.batches[-1].base
+    return ReplicaVerdict.TORN, log.batches[-1].base
 
 
-def _hole(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _hole(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     at = draw(st.integers(1, len(log.batches) - 2))
     gone = log.batches.pop(at)
-    return Verdict.DIVERGENT, gone.base
+    return ReplicaVerdict.DIVERGENT, gone.base
 
 
-def _cut_off(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _cut_off(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """Below what it had synced, or had in a snapshot; or just behind."""
     keep = draw(st.integers(0, len(log.batches) - 1))
     lost = log.batches[keep]
@@ -178,16 +178,16 @@ def _cut_off(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
     elif had == "snapshot":
         log.snapshots = [(lost.last + 1, lost.epoch)]
     log.batches = log.batches[:keep]
-    return (Verdict.BEHIND, None) if had == "nothing" else (Verdict.DIVERGENT, end)
+    return (ReplicaVerdict.BEHIND, None) if had == "nothing" else (ReplicaVerdict.DIVERGENT, end)
 
 
-def _overlap(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _overlap(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     at = draw(st.integers(1, len(log.batches) - 1))
     log.overlap = log.batches[at:]
-    return Verdict.DIVERGENT, log.batches[at].base
+    return ReplicaVerdict.DIVERGENT, log.batches[at].base
 
 
-def _stale(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _stale(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """A deposed leader's: of an epoch between two others, that nobody else has, with boundaries of its own. Unless its
     own snapshot is of them."""
     begins = [0, *(at for at, each in enumerate(log.batches) if at and each.epoch > log.batches[at - 1].epoch)]
@@ -200,31 +200,31 @@ def _stale(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
         base += size
     if draw(st.integers(0, 3)) == 0:
         log.snapshots = [(log.batches[-1].last + 1, epoch)]
-        return Verdict.DIVERGENT, first
-    return Verdict.STALE, first
+        return ReplicaVerdict.DIVERGENT, first
+    return ReplicaVerdict.STALE, first
 
 
-def _tail(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _tail(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     end, epoch = log.batches[-1].last + 1, log.batches[-1].epoch
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
     for size in sizes:
         base = log.batches[-1].last + 1
         log.batches.append(Batch(base, base + size - 1, epoch + 2 * log.node, 5000 + base))
-    return Verdict.TAIL, end
+    return ReplicaVerdict.TAIL, end
 
 
-def _older(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _older(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """An older copy was put back, or it was away: its mark is as old as its log."""
     keep = draw(st.integers(0, len(log.batches) - 1))
     log.batches = log.batches[:keep]
     log.durable_end = log.committed = log.batches[-1].last + 1 if keep else 0
-    return Verdict.BEHIND, None
+    return ReplicaVerdict.BEHIND, None
 
 
-def _segments_gone(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+def _segments_gone(draw: st.DrawFn, log: Log) -> tuple[ReplicaVerdict, int | None]:
     """All of them, and the mark; other files say that the log was in use."""
     log.batches, log.refused = [], "its segments are gone"
-    return Verdict.DIVERGENT, 0
+    return ReplicaVerdict.DIVERGENT, 0
 
 
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -254,16 +254,19 @@ def _clean(draw: st.DrawFn, truth: list[Batch], log: Log, fault_offset: int) -> 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Of whose voters a minority is faulty; of the others all but one may begin later; any replica may have copies."""
+    """Draw a cluster with a faulty minority of voters. All other voters but one may begin later; any replica may have
+    copies."""
     truth = draw(truths())
     voters = list(range(1, draw(st.sampled_from([3, 5])) + 1))
     end = truth[-1].last + 1
     logs = [Log(node, f"/n{node}", list(truth)) for node in voters]
-    expected: dict[str, tuple[Verdict, int | None]] = {each.name: (Verdict.SAME, None) for each in logs}
+    expected: dict[str, tuple[ReplicaVerdict, int | None]] = {each.name: (ReplicaVerdict.SAME, None) for each in logs}
     for log in draw(st.lists(st.sampled_from(logs), max_size=len(voters) // 2, unique_by=lambda log: log.node)):
         expected[log.name] = draw(st.sampled_from(FAULTS))(draw, log)
-    faults = [offset for verdict, offset in expected.values() if verdict is Verdict.DIVERGENT and offset is not None]
-    same, *others = [log for log in logs if expected[log.name][0] is Verdict.SAME]
+    faults = [
+        offset for verdict, offset in expected.values() if verdict is ReplicaVerdict.DIVERGENT and offset is not None
+    ]
+    same, *others = [log for log in logs if expected[log.name][0] is ReplicaVerdict.SAME]
     if draw(st.booleans()):
         same.durable_end, same.committed = end, draw(st.sampled_from([0, *(each.last + 1 for each in truth)]))
     for log in others:
@@ -293,6 +296,6 @@ def put_back(draw: st.DrawFn) -> World:
     for each in older:
         _older(draw, each)
     is_lost = len(voters) - len(older) <= len(voters) // 2
-    lacking = Verdict.LACKING if is_lost else Verdict.BEHIND
-    expected = {each.name: (lacking if each in older else Verdict.SAME, None) for each in logs}
+    lacking = ReplicaVerdict.LACKING if is_lost else ReplicaVerdict.BEHIND
+    expected = {each.name: (lacking if each in older else ReplicaVerdict.SAME, None) for each in logs}
     return World(voters, logs, end, expected)

@@ -89,7 +89,7 @@ class Log:
         return self.add(TopicRecord(name="t", topic_id=TOPIC), partition(0, [1, 2, 3]))
 
     def snapshot(self, image: Any = None, epoch: int | None = None) -> "Log":
-        """Of all there is, or of something else that passes for it."""
+        """Add a snapshot of all there is, or of something else that passes for it."""
         place = self.fold.place if epoch is None else self.fold.place._replace(epoch=epoch)
         image = self.fold.image if image is None else image
         times = CheckpointTimes.at(self._now_ms)
@@ -103,8 +103,8 @@ class Log:
         node knows its epoch, and voted for nobody."""
         log = root / LOG_DIRECTORY
         log.mkdir(parents=True)
-        whose = f"cluster.id={self.cluster_id}\nnode.id={self.node_id}\ndirectory.id={uuid(self.node_id)}\n"
-        (root / "meta.properties").write_text(f"version=1\n{whose}")
+        owner = f"cluster.id={self.cluster_id}\nnode.id={self.node_id}\ndirectory.id={uuid(self.node_id)}\n"
+        (root / "meta.properties").write_text(f"version=1\n{owner}")
         state = encode_kafka_state(ElectionState(_EPOCH_LAST), kraft_version=1, voters=VoterSet(()))
         (root / KAFKA_STATE).write_bytes(state)
         bases = sorted({begin, *roll_at})
@@ -143,14 +143,14 @@ def gone(broker_id: int, epoch: int) -> UnregisterBrokerRecord:
 
 def partition(number: int, replicas: list[int], **more: Any) -> PartitionRecord:
     """Led by its first replica, all in sync, as it is created."""
-    said = {
+    fields = {
         "isr": replicas,
         "leader": replicas[0],
         "leader_epoch": 0,
         "partition_epoch": 0,
         "directories": [uuid(900 + each) for each in replicas],
     }
-    return PartitionRecord(partition_id=number, topic_id=TOPIC, replicas=replicas, **{**said, **more})
+    return PartitionRecord(partition_id=number, topic_id=TOPIC, replicas=replicas, **{**fields, **more})
 
 
 def change(number: int = 0, **fields: Any) -> PartitionChangeRecord:

@@ -147,7 +147,7 @@ def judged(steps: list[Step]) -> list[Found]:
 
 @st.composite
 def broken_logs(draw: st.DrawFn) -> list[Step]:
-    """Of up to thirty records about a few things, which now and then fit one another."""
+    """Draw up to thirty records about a few things, which now and then fit one another."""
     steps = []
     judge = Judge()
     for offset in range(draw(st.integers(0, 30))):

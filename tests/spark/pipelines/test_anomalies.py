@@ -1,4 +1,4 @@
-"""What is unusual in a metadata log, told with its numbers; and that ordinary life is not."""
+"""Tests of anomalies in a metadata log: each has its numbers, and ordinary life is none."""
 
 import json
 import math
@@ -19,8 +19,8 @@ from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pages.anomalies import MISSING, page_of
 from fastquorum.spark.pipelines.anomalies import (
     CHECKPOINT_COLUMNS,
-    Kind,
-    Settings,
+    AnomalyKind,
+    AnomalySettings,
     anomalies,
     as_report,
     signals_of,
@@ -80,7 +80,7 @@ def snapshots(*ends: tuple[int, int], directory: str = "/n1") -> pa.Table:
 
 
 def found(steps: list[Step], checkpoints: pa.Table | None = None, **options: Any) -> dict[str, Any]:
-    table = anomalies(signals_of(records(steps), checkpoints=checkpoints), Settings.of(**options))
+    table = anomalies(signals_of(records(steps), checkpoints=checkpoints), AnomalySettings.of(**options))
     report: dict[str, Any] = json.loads(json.dumps(as_report(table)))
     return report
 
@@ -138,7 +138,7 @@ def test_what_happens_at_random_at_an_even_rate_is_nothing_unusual(seed: int) ->
 
 def test_an_election_storm_of_the_quorum() -> None:
     row = only(day(*(elected(5 * HOUR + each * 30_000, 2 + each) for each in range(12))))
-    assert (row["kind"], row["of"], row["peak"], row["threshold"]) == (Kind.ELECTION_STORM, "quorum", 12, 6)
+    assert (row["kind"], row["of"], row["peak"], row["threshold"]) == (AnomalyKind.ELECTION_STORM, "quorum", 12, 6)
     assert (row["begin"], row["end"]) == ("1970-01-01T05:00:00.000+00:00", "1970-01-01T05:05:30.000+00:00")
     assert row["end_offset"] - row["offset"] == 12 + 5  # no-ops between
     assert row["text"].startswith(
@@ -151,7 +151,7 @@ def test_an_election_storm_of_partitions_is_one_and_names_the_worst() -> None:
     steps = [change(5 * HOUR + each * 60_000, leader=1 + each % 2) for each in range(1, 31)]
     steps += [change(5 * HOUR + each * 40_000, leader=1 + each % 2, partitionId=1) for each in range(2, 42)]
     row = only(day(*steps))
-    assert (row["kind"], row["of"], row["subjects"]) == (Kind.ELECTION_STORM, "partitions", 2)
+    assert (row["kind"], row["of"], row["subjects"]) == (AnomalyKind.ELECTION_STORM, "partitions", 2)
     assert (row["topic"], row["topic_id"], row["partition"], row["peak"]) == ("t", "id-t", 1, 40)
     assert row["text"].endswith("; so did 1 more partitions, less often")
 
@@ -159,7 +159,7 @@ def test_an_election_storm_of_partitions_is_one_and_names_the_worst() -> None:
 def test_a_flapping_broker() -> None:
     steps = [step for each in range(6) for step in restart(7 * HOUR + each * 5 * MINUTE, 2)]
     row = only(day(*steps, *restart(2 * HOUR, 2), *restart(20 * HOUR, 3)))
-    assert (row["kind"], row["broker_id"], row["peak"], row["threshold"]) == (Kind.FLAPPING_BROKER, 2, 6, 4)
+    assert (row["kind"], row["broker_id"], row["peak"], row["threshold"]) == (AnomalyKind.FLAPPING_BROKER, 2, 6, 4)
     assert row["text"].startswith("broker 2 went 6 times within 25 min, from 1970-01-01 07:00:00 on: 6 in a window")
     assert 0 < row["chance"] < 0.01
 
@@ -182,7 +182,7 @@ def test_an_isr_that_churns() -> None:
         steps.append(change(9 * HOUR + each * 2 * MINUTE, isr=[1, 2]))
         steps.append(change(9 * HOUR + each * 2 * MINUTE + MINUTE, isr=[1, 2, 3]))
     row = only(day(*steps))
-    assert (row["kind"], row["topic"], row["partition"], row["peak"]) == (Kind.ISR_CHURN, "t", 0, 15)
+    assert (row["kind"], row["topic"], row["partition"], row["peak"]) == (AnomalyKind.ISR_CHURN, "t", 0, 15)
     assert "lost members of its ISR 30 times within 58 min" in row["text"]
 
 
@@ -190,7 +190,7 @@ def test_records_of_a_type_that_suddenly_become_many() -> None:
     steps = [least(12 * HOUR + 10 * MINUTE + each * 4000, TOPIC, "t", "2") for each in range(600)]
     ordinary = [least(each * 2 * HOUR + MINUTE, TOPIC, "t", "2") for each in range(12)]
     row = only(day(*steps, *ordinary))
-    assert (row["kind"], row["type"]) == (Kind.RECORD_MIX_CHANGE, "CONFIG_RECORD")
+    assert (row["kind"], row["type"]) == (AnomalyKind.RECORD_MIX_CHANGE, "CONFIG_RECORD")
     assert (row["begin"][11:16], row["end"][11:16]) == ("12:01", "12:49")  # with one that came before, in its window
     assert (row["peak"], row["threshold"], row["usual"]) == (301, 200, 0)
     assert "in 301 seconds of a window of 30 min there was one, where 200 are too many" in row["text"]
@@ -205,7 +205,7 @@ def test_a_gap_between_snapshots_is_one_for_all_replicas() -> None:
     ends = [(60 * each, each * HOUR) for each in range(1, 24) if not 10 < each < 15]
     both = pa.concat_tables([snapshots(*ends), snapshots(*ends, directory="/n2")])
     row = only(day(), both)
-    assert (row["kind"], row["offset"], row["end_offset"]) == (Kind.SNAPSHOT_GAP, 600, 900)
+    assert (row["kind"], row["offset"], row["end_offset"]) == (AnomalyKind.SNAPSHOT_GAP, 600, 900)
     assert (row["peak"], row["usual"], row["threshold"]) == (300, 60, 180)
     assert row["directories"] == ["/n1", "/n2"]
     assert row["text"].startswith("no snapshot for 300 min and 300 offsets, from that at offset 600 (1970-01-01 10:00")
@@ -241,7 +241,7 @@ def test_the_window_says_what_is_counted_together() -> None:
 @pytest.mark.parametrize("options", [{"window_minutes": 0}, {"window_minutes": 1e9}, {"sensitivity": "extreme"}])
 def test_what_cannot_be_a_setting_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        Settings.of(**options)
+        AnomalySettings.of(**options)
 
 
 def test_what_never_was_committed_is_not_looked_at() -> None:
@@ -296,8 +296,8 @@ def test_a_topic_from_before_the_log_has_its_name() -> None:
 
 
 def test_a_cluster_without_a_record_that_can_be_read_was_not_looked_at() -> None:
-    told = [unread("c"), anomalies(signals_of(records([]), checkpoints=snapshots((40, MINUTE))))]
-    for each in told:
+    tables = [unread("c"), anomalies(signals_of(records([]), checkpoints=snapshots((40, MINUTE))))]
+    for each in tables:
         report = as_report(each)
         assert [cluster["unchecked"] for cluster in report["clusters"]] == ["none of its logs has a record to look at"]
         assert spark_anomalies.verdict(report) == 1
@@ -334,10 +334,10 @@ def test_stretches_are_what_windows_with_too_many_cover(
     for place, count in enumerate(counts):
         if count >= least_count:
             covered |= set(range(place - count + 1, place + 1))
-    told = list(stretches(subjects, times, 100, window, least_count, 2.0))
-    assert {at for each in told for at in range(each.begin, each.end)} == covered
-    assert sum(each.end - each.begin for each in told) == len(covered)
-    assert all(each.peak == max(counts[each.begin : each.end]) or each.peak >= least_count for each in told)
+    bursts = list(stretches(subjects, times, 100, window, least_count, 2.0))
+    assert {at for each in bursts for at in range(each.begin, each.end)} == covered
+    assert sum(each.end - each.begin for each in bursts) == len(covered)
+    assert all(each.peak == max(counts[each.begin : each.end]) or each.peak >= least_count for each in bursts)
 
 
 @given(st.integers(0, 60), st.floats(0.001, 50))

@@ -23,7 +23,15 @@ from fastquorum.sim.prng import Prng
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.invariants.facts import BASE_COLUMNS, TYPES, base_facts_of, facts_of, record_facts
 from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMNS
-from fastquorum.spark.pipelines.invariants.findings import NOTHING, Finding, Kind, Whose, as_report, merged, table_of
+from fastquorum.spark.pipelines.invariants.findings import (
+    NOTHING,
+    FindingKind,
+    InvariantFinding,
+    LogOwner,
+    as_report,
+    merged,
+    table_of,
+)
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.stored.file_kinds import NO_STATE
@@ -56,7 +64,7 @@ from .invariant_model import broken_logs, judged
 from .timeline_worlds import CLUSTER, records
 
 BROKER_EPOCHS = {1: 2, 2: 4, 3: 6}
-"""Of `Log.begun`."""
+"""Epochs of the brokers of `Log.begun`."""
 
 
 def found(path: Path) -> list[dict[str, Any]]:
@@ -88,7 +96,7 @@ def test_a_real_log_that_begins_with_a_snapshot_keeps_every_promise(tmp_path: Pa
     (log / segment_name(0)).unlink()
     at = next(each.position for each in load("native").batch_headers(whole) if each.base_offset >= begin)
     (log / segment_name(begin)).write_bytes(whole[at:])
-    assert {row["kind"] for row in found(tmp_path)} == {Kind.UNCHECKED}  # the snapshots before it
+    assert {row["kind"] for row in found(tmp_path)} == {FindingKind.UNCHECKED}  # the snapshots before it
     assert "what precedes it is gone" in found(tmp_path)[0]["says"]
     verdicts = {row["offset"]: row["verdict"] for row in read_table(str(tmp_path), "snapshots").to_pylist()}
     assert {verdict for offset, verdict in verdicts.items() if offset >= begin} == {"same"}
@@ -246,7 +254,10 @@ def test_a_leader_epoch_that_falls_or_stays_with_another_leader(tmp_path: Path) 
     log.add(partition(0, [1, 2, 3], leader_epoch=1, partition_epoch=3))
     log.add(partition(0, [1, 2, 3], leader=3, leader_epoch=1, partition_epoch=4))
     rows = found(log.write(tmp_path / "n1"))
-    assert [(row["kind"], row["offset"]) for row in rows] == [(Kind.LEADER_EPOCH, 12), (Kind.LEADER_EPOCH, 13)]
+    assert [(row["kind"], row["offset"]) for row in rows] == [
+        (FindingKind.LEADER_EPOCH, 12),
+        (FindingKind.LEADER_EPOCH, 13),
+    ]
     assert rows[1]["says"] == "leader 3 leads in epoch 1, after 1"
 
 
@@ -377,7 +388,7 @@ def test_whatever_snapshot_is_damaged_the_audit_says_so(
     path = root / LOG_DIRECTORY / checkpoint_name(OffsetAndEpoch(offset, epoch))
     path.write_bytes(data)
     verified = [each.path for each in open_offline(str(root), KERNELS).verify().findings if each.severity == "corrupt"]
-    (row,) = (each for each in found(root) if each["kind"] == Kind.BIT_FLIP)
+    (row,) = (each for each in found(root) if each["kind"] == FindingKind.BIT_FLIP)
     assert (row["offset"], row["epoch"], verified) == (offset, epoch, [str(path)])
     assert f"the snapshot is damaged: {path}: corrupt" in row["says"]
     assert main(["audit", "invariants", str(root)]) == 1
@@ -393,7 +404,7 @@ def test_a_flipped_bit_in_the_snapshot_that_holds_the_voters(tmp_path: Path) -> 
 
 
 def test_a_snapshot_that_cannot_be_read_is_no_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `log verify` has it."""
+    """The verdict is that of `log verify`."""
     root = Log().begun().snapshot().write(tmp_path / "n1")
     (path,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
     read = LocalStore.read
@@ -565,7 +576,7 @@ def test_whatever_a_node_cannot_replay_is_found(offset: int, at: int, bits: int)
             stopped_at = {error.offset}
         except CorruptionError:
             stopped_at = {batch.base_offset}
-        assert stopped_at <= {row["offset"] for row in found(root) if row["kind"] == Kind.NOT_REPLAYABLE}
+        assert stopped_at <= {row["offset"] for row in found(root) if row["kind"] == FindingKind.NOT_REPLAYABLE}
 
 
 def test_the_records_of_a_batch_that_has_a_good_checksum_and_does_not_parse(tmp_path: Path) -> None:
@@ -597,9 +608,9 @@ def test_what_follows_a_record_that_cannot_be_read_is_held_against_nobody(tmp_pa
 
 def test_damaged_bytes_are_behind_all_that_was_read_before_them() -> None:
     """Records that cannot be read among that, too; however the rows come."""
-    told = [(0, 1, None), (1, 1, "type 84 is unknown"), (2, 1, None), (None, None, "corrupt: crc")]
+    cases = [(0, 1, None), (1, 1, "type 84 is unknown"), (2, 1, None), (None, None, "corrupt: crc")]
     same = {"directory": "/n1", "segment": 0, "type": "NO_OP_RECORD", "data": "{}"}
-    rows = [{**same, "offset": offset, "epoch": epoch, "error": error} for offset, epoch, error in told]
+    rows = [{**same, "offset": offset, "epoch": epoch, "error": error} for offset, epoch, error in cases]
     schema = read_table(str(CLUSTER), "records", columns=",".join(RECORD_COLUMNS), toOffset=1).schema
     for cut in range(1, 5):
         parts = [pa.RecordBatch.from_pylist(each, schema) for each in (rows[:cut], rows[cut:]) if each]
@@ -625,9 +636,9 @@ def test_what_to_do_about_a_record_that_cannot_be_read_is_said(
     root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
     change_record(root / LOG_DIRECTORY / segment_name(0), 3800, of_type)
     assert main(["audit", "invariants", str(root)]) == 1
-    said = capsys.readouterr().out
-    assert "not-replayable: a node stops there, unless it starts from a later snapshot: where the type" in said
-    assert "bring back what was in the log" not in said
+    output = capsys.readouterr().out
+    assert "not-replayable: a node stops there, unless it starts from a later snapshot: where the type" in output
+    assert "bring back what was in the log" not in output
     report = as_report(LocalEngine().audit_invariants(str(root)))
     assert "upgrade the nodes" in report["violations"][0]["remedy"]
     assert "mend what keeps the log from being read" in report["notes"][0]["remedy"]
@@ -684,9 +695,15 @@ def test_what_all_replicas_share_is_told_once_and_what_one_has_alone_by_itself(t
 
 
 def test_the_report_has_what_programs_ask_for() -> None:
-    logs = [Whose("c", 1, "/n1"), Whose("c", 2, "/n2")]
+    logs = [LogOwner("c", 1, "/n1"), LogOwner("c", 2, "/n2")]
     table = pa.concat_tables(
-        [table_of([Finding(Kind.FENCED_LEADS, "x", 5), Finding(Kind.TORN_END, "y", 9)], each) for each in logs]
+        [
+            table_of(
+                [InvariantFinding(FindingKind.FENCED_LEADS, "x", 5), InvariantFinding(FindingKind.TORN_END, "y", 9)],
+                each,
+            )
+            for each in logs
+        ]
     )
     report = json.loads(json.dumps(as_report(merged(table))))
     assert report["kinds"] == {"fenced-leads": 1}
@@ -707,8 +724,8 @@ def test_the_report_has_what_programs_ask_for() -> None:
 @given(broken_logs())
 def test_whatever_a_log_does_what_is_found_is_what_the_slow_model_finds(steps: list[Any]) -> None:
     rows = audit_log(facts_of(with_errors(records(steps)))).to_pylist()
-    told = [(row["kind"], row["offset"], row["partition"], row["broker_id"]) for row in rows]
-    assert sorted(told, key=str) == sorted(judged(steps), key=str)
+    findings_of_log = [(row["kind"], row["offset"], row["partition"], row["broker_id"]) for row in rows]
+    assert sorted(findings_of_log, key=str) == sorted(judged(steps), key=str)
 
 
 def with_errors(rows: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Whose bytes differ, by the majority; and what is only a tail that nobody else got."""
+"""Tests of divergent replicas, by the majority; and of tails that no other replica got."""
 
 import itertools
 import shutil
@@ -19,11 +19,11 @@ from fastquorum.spark.pipelines.audit_replicas import (
     as_report,
     audit_cluster,
 )
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY, OWN_PROPERTIES, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch
-from tests.spark.replicas import Replicas, batches_at, told_at
+from tests.spark.replicas import Replicas, batches_at, known_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
@@ -52,17 +52,17 @@ VOTERS = pa.schema(
         ("voter_id", pa.int32()),
     ]
 )
-TOLD = pa.schema(
+KNOWN = pa.schema(
     [*VOTERS, ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32()), ("begin_offset", pa.int64())]
 )
 THREE = (batch(0, 4), batch(4, 2), batch(6, 3))
-NONE_SAID = VOTERS.empty_table()
+NO_VOTERS = VOTERS.empty_table()
 Log = dict[int, str | None]
 """What a replica has at each base offset, in letters; None: damaged. Each batch has ten records and a hundred bytes."""
 
 
 def rows_of(node_id: int, log: Log, *, epoch: int = 1, name: str = "") -> list[dict[str, Any]]:
-    """Of the replica in directory `name`. Small letters are of the first epoch; `epoch`: of others."""
+    """Return rows of the replica in directory `name`. Small letters are of the first epoch; `epoch`: of others."""
     return [
         {
             "cluster_id": "c",
@@ -82,7 +82,7 @@ def rows_of(node_id: int, log: Log, *, epoch: int = 1, name: str = "") -> list[d
 
 
 def audit(
-    *logs: Log | str, voters: pa.Table = NONE_SAID, epochs: Sequence[int] = (), copies: Mapping[str, int] | None = None
+    *logs: Log | str, voters: pa.Table = NO_VOTERS, epochs: Sequence[int] = (), copies: Mapping[str, int] | None = None
 ) -> dict[int, dict[str, Any]]:
     """By node id, which counts from 1. A log as a text has a batch every ten offsets from 0 on. `epochs`: of each
     replica's capital letters. `copies`: more directories, and whose they are."""
@@ -103,13 +103,13 @@ def _log(log: Log | str) -> Log:
 
 
 def holding(**snapshots: list[tuple[int, int]]) -> pa.Table:
-    """Of each replica, `n1` and so on, the ids of its good snapshots."""
+    """Return rows of good snapshots: their ids, for each replica, `n1` and so on."""
     rows = [
         {"node_id": int(name[1:]), "directory": f"/{name}", "snapshot_offset": offset, "snapshot_epoch": epoch}
         for name, ids in snapshots.items()
         for offset, epoch in ids
     ]
-    return pa.Table.from_pylist([{"cluster_id": "c", **row} for row in rows], TOLD)
+    return pa.Table.from_pylist([{"cluster_id": "c", **row} for row in rows], KNOWN)
 
 
 def voting(*ids: int, offset: int = 0, node_id: int = 1) -> pa.Table:
@@ -131,42 +131,52 @@ def verdicts(found: dict[int, dict[str, Any]]) -> list[str]:
 
 def test_equal_logs_are_the_same_to_their_end() -> None:
     found = audit("abc", "abc", "abc")
-    assert verdicts(found) == [Verdict.SAME] * 3
+    assert verdicts(found) == [ReplicaVerdict.SAME] * 3
     assert {row["committed_end"] for row in found.values()} == {30}
 
 
 def test_what_one_has_beyond_the_majority_is_a_tail_and_no_divergence() -> None:
     found = audit("abc", "abcde", "abc")
-    assert verdicts(found) == [Verdict.SAME, Verdict.TAIL, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.TAIL, ReplicaVerdict.SAME]
     assert (found[2]["offset"], found[2]["bytes"], found[2]["committed_end"]) == (30, 200, 30)
 
 
 def test_two_different_tails_are_two_tails() -> None:
-    assert verdicts(audit("abX", "abY", "ab", epochs=(2, 3))) == [Verdict.TAIL, Verdict.TAIL, Verdict.SAME]
+    assert verdicts(audit("abX", "abY", "ab", epochs=(2, 3))) == [
+        ReplicaVerdict.TAIL,
+        ReplicaVerdict.TAIL,
+        ReplicaVerdict.SAME,
+    ]
 
 
 def test_two_different_tails_of_one_epoch_have_one_fault_between_them() -> None:
     found = audit("abx", "aby", "ab")
-    assert verdicts(found) == [Verdict.UNDECIDED, Verdict.UNDECIDED, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.UNDECIDED, ReplicaVerdict.UNDECIDED, ReplicaVerdict.SAME]
     assert {row["offset"] for row in found.values()} == {20, None}
 
 
 def test_who_differs_below_the_committed_end_is_named_with_the_first_offset() -> None:
     found = audit("abcd", "aXcd", "abcd")
-    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.DIVERGENT, ReplicaVerdict.SAME]
     assert (found[2]["offset"], found[2]["bytes"], found[2]["why"]) == (10, 300, "it has another batch there")
 
 
 def test_who_has_diverged_no_longer_votes() -> None:
     """2 agrees with 3 later on, about what follows something that is not the log."""
     found = audit("abc", "aXQ", "abQ", "abc", "abc")
-    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.DIVERGENT, Verdict.SAME, Verdict.SAME]
+    assert verdicts(found) == [
+        ReplicaVerdict.SAME,
+        ReplicaVerdict.DIVERGENT,
+        ReplicaVerdict.DIVERGENT,
+        ReplicaVerdict.SAME,
+        ReplicaVerdict.SAME,
+    ]
 
 
 def test_a_hole_is_a_divergence() -> None:
     found = audit("abc", {0: "a", 20: "c"}, "abc")
     assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
-        Verdict.DIVERGENT,
+        ReplicaVerdict.DIVERGENT,
         10,
         "it has no batch there",
     )
@@ -175,7 +185,7 @@ def test_a_hole_is_a_divergence() -> None:
 def test_damaged_bytes_below_the_committed_end_are_a_divergence() -> None:
     found = audit("abc", {0: "a", 10: None, 20: "c"}, "abc")
     assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
-        Verdict.DIVERGENT,
+        ReplicaVerdict.DIVERGENT,
         10,
         "its bytes are damaged: corrupt: crc",
     )
@@ -183,39 +193,39 @@ def test_damaged_bytes_below_the_committed_end_are_a_divergence() -> None:
 
 def test_who_is_behind_is_the_same_so_far() -> None:
     found = audit("abc", "a", "abc")
-    assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.BEHIND, ReplicaVerdict.SAME]
     assert found[2]["offset"] is None
 
 
 def test_a_log_that_begins_later_agrees_with_what_its_snapshot_covers() -> None:
     found = audit("abcd", {20: "c", 30: "d"}, {20: "c", 30: "d"})
-    assert verdicts(found) == [Verdict.SAME] * 3
+    assert verdicts(found) == [ReplicaVerdict.SAME] * 3
 
 
 def test_observers_are_judged_and_do_not_count() -> None:
     found = audit("abc", "abc", "abX", "abX", "abX", voters=voting(1, 2, 3))
-    assert [found[each]["verdict"] for each in (3, 4, 5)] == [Verdict.DIVERGENT] * 3
+    assert [found[each]["verdict"] for each in (3, 4, 5)] == [ReplicaVerdict.DIVERGENT] * 3
     assert [found[each]["is_voter"] for each in (1, 4)] == [True, False]
 
 
 def test_the_last_set_of_voters_counts() -> None:
     both = pa.concat_tables([voting(1, 2, 3, 4, 5), voting(1, 2, 3, offset=20)])
-    assert verdicts(audit("abc", "abc", voters=both)) == [Verdict.SAME] * 2
+    assert verdicts(audit("abc", "abc", voters=both)) == [ReplicaVerdict.SAME] * 2
 
 
 def test_a_row_that_tells_of_damage_is_no_set_of_voters() -> None:
     damaged = pa.Table.from_pylist([{"offset": 25, "voter_id": None, "directory": "/n3"}], VOTERS)
     found = audit("abc", "abc", {0: "a", 10: None}, voters=pa.concat_tables([voting(1, 2, 3), damaged]))
-    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.TORN]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.SAME, ReplicaVerdict.TORN]
 
 
 def test_without_a_majority_of_directories_nobody_is_accused() -> None:
     found = audit("abc", "aXc", voters=voting(1, 2, 3, 4, 5))
-    assert verdicts(found) == [Verdict.UNDECIDED] * 2
+    assert verdicts(found) == [ReplicaVerdict.UNDECIDED] * 2
 
 
 def test_of_two_that_differ_from_the_beginning_nobody_knows_whose_fault_it_is() -> None:
-    assert verdicts(audit("abc", "Xbc")) == [Verdict.UNDECIDED] * 2
+    assert verdicts(audit("abc", "Xbc")) == [ReplicaVerdict.UNDECIDED] * 2
 
 
 # --- what snapshots prove ---------------------------------------------------------------------------------------------
@@ -223,7 +233,7 @@ def test_of_two_that_differ_from_the_beginning_nobody_knows_whose_fault_it_is() 
 
 def test_who_ends_below_its_own_snapshot_has_lost_what_was_committed_though_most_have_lost_the_same() -> None:
     found = audit("abcdef", "ab", "ab", voters=holding(n1=[(50, 1)], n2=[(40, 1), (50, 1)], n3=[(40, 1)]))
-    assert verdicts(found) == [Verdict.UNDECIDED, Verdict.DIVERGENT, Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.UNDECIDED, ReplicaVerdict.DIVERGENT, ReplicaVerdict.DIVERGENT]
     assert {row["committed_end"] for row in found.values()} == {50}
     assert (found[2]["offset"], found[2]["bytes"]) == (20, 0)
     assert found[2]["why"] == "its log ends at 20, and its own snapshot is of all below 50"
@@ -234,81 +244,81 @@ def test_who_ends_below_its_own_snapshot_has_lost_what_was_committed_though_most
 
 def test_the_only_good_copy_that_ends_where_its_snapshot_does_is_the_same() -> None:
     found = audit("abcde", "ab", "ab", voters=holding(n1=[(50, 1)], n2=[(50, 1)], n3=[(50, 1)]))
-    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.DIVERGENT, ReplicaVerdict.DIVERGENT]
 
 
 def test_who_is_below_anothers_snapshot_and_has_none_that_says_it_had_more_is_behind() -> None:
-    """Of two voters more nobody can tell whether they hold it."""
-    told = pa.concat_tables([voting(1, 2, 3, 4, 5), holding(n1=[(50, 1)], n2=[(20, 1)])], promote_options="default")
-    found = audit("abcde", "ab", "ab", voters=told)
-    assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND, Verdict.BEHIND]
+    """It is not known whether the two other voters hold it."""
+    known = pa.concat_tables([voting(1, 2, 3, 4, 5), holding(n1=[(50, 1)], n2=[(20, 1)])], promote_options="default")
+    found = audit("abcde", "ab", "ab", voters=known)
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.BEHIND, ReplicaVerdict.BEHIND]
     assert {row["committed_end"] for row in found.values()} == {50}
 
 
 def test_one_that_lost_records_is_named_where_a_majority_has_them_too() -> None:
     found = audit("abcd", "abcd", "ab", voters=holding(n3=[(30, 1)]))
-    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.SAME, ReplicaVerdict.DIVERGENT]
 
 
 def test_a_tail_is_one_where_enough_have_lost_nothing_and_do_not_hold_it() -> None:
     found = audit("abcde", "abcd", "abcd", "abcd", "ab", voters=holding(n5=[(30, 1)]))
-    assert verdicts(found) == [Verdict.TAIL, *[Verdict.SAME] * 3, Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.TAIL, *[ReplicaVerdict.SAME] * 3, ReplicaVerdict.DIVERGENT]
 
 
 def test_a_snapshot_of_an_observer_proves_nothing_of_the_others() -> None:
     voters = pa.concat_tables([voting(1, 2, 3), holding(n4=[(40, 1)])], promote_options="default")
     found = audit("ab", "ab", "ab", "abcd", voters=voters)
-    assert verdicts(found) == [*[Verdict.SAME] * 3, Verdict.TAIL]
+    assert verdicts(found) == [*[ReplicaVerdict.SAME] * 3, ReplicaVerdict.TAIL]
 
 
 def test_below_a_snapshot_who_reaches_it_in_its_epoch_has_the_say() -> None:
     """2 has another batch there, 3 a hole in bytes; neither ends below a snapshot of its own."""
     logs: list[Log | str] = ["abcde", "abX", {0: "a", 10: "b", 20: "c", 30: None, 40: "e"}, "ab", "ab"]
     found = audit(*logs, voters=holding(n1=[(50, 1)]))
-    assert verdicts(found) == [Verdict.SAME, *[Verdict.DIVERGENT] * 2, *[Verdict.LACKING] * 2]
+    assert verdicts(found) == [ReplicaVerdict.SAME, *[ReplicaVerdict.DIVERGENT] * 2, *[ReplicaVerdict.LACKING] * 2]
     assert [found[each]["offset"] for each in (2, 3)] == [20, 30]
     assert found[2]["why"] == "it has another batch there"
 
 
 def test_a_log_of_another_epoch_than_its_own_snapshot_is_divergent() -> None:
     found = audit("abcd", "abcd", "abcd", voters=holding(n2=[(20, 1), (30, 2)]))
-    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.DIVERGENT, ReplicaVerdict.SAME]
     assert (found[2]["offset"], found[2]["bytes"]) == (20, 200)
     assert found[2]["why"] == "its log is of epoch 1 there, and its own snapshot of all below 30 is of epoch 2"
 
 
 def test_a_log_of_an_older_epoch_than_the_newest_snapshot_is_a_stale_tail() -> None:
     found = audit("abX", "ab", "ab", voters=holding(n2=[(30, 2)]))
-    assert verdicts(found) == [Verdict.STALE, Verdict.DIVERGENT, Verdict.BEHIND]
+    assert verdicts(found) == [ReplicaVerdict.STALE, ReplicaVerdict.DIVERGENT, ReplicaVerdict.BEHIND]
     assert (found[1]["offset"], found[1]["bytes"]) == (20, 100)
     assert found[1]["why"] == "of epoch 1, and a snapshot of all below 30 is of epoch 2"
 
 
 def test_who_has_other_batches_than_the_majority_proves_nothing_by_its_snapshots() -> None:
     found = audit("abc", "abc", "aXYZ", voters=holding(n3=[(40, 1)]))
-    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.SAME, ReplicaVerdict.DIVERGENT]
     assert {row["committed_end"] for row in found.values()} == {30}
 
 
 def test_a_log_that_was_just_replaced_by_a_snapshot_ends_with_it() -> None:
-    replaced = pa.Table.from_pylist([{"cluster_id": "c", "node_id": 3, "directory": "/n3", "begin_offset": 40}], TOLD)
+    replaced = pa.Table.from_pylist([{"cluster_id": "c", "node_id": 3, "directory": "/n3", "begin_offset": 40}], KNOWN)
     voters = pa.concat_tables([replaced, holding(n3=[(40, 1)])])
     found = audit("abcde", "abcde", voters=voters)
-    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.BEHIND]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.SAME, ReplicaVerdict.BEHIND]
     assert (found[3]["start_offset"], found[3]["end_offset"], found[3]["why"]) == (40, 40, None)
 
 
 def test_without_a_majority_a_loss_is_told_and_nothing_else() -> None:
     voters = pa.concat_tables([voting(1, 2, 3), holding(n1=[(40, 1)])], promote_options="default")
     found = audit("ab", voters=voters)
-    assert verdicts(found) == [Verdict.DIVERGENT]
+    assert verdicts(found) == [ReplicaVerdict.DIVERGENT]
     voters = pa.concat_tables([voting(1, 2, 3), holding(n1=[(20, 1)])], promote_options="default")
-    assert verdicts(audit("abc", voters=voters)) == [Verdict.UNDECIDED]
+    assert verdicts(audit("abc", voters=voters)) == [ReplicaVerdict.UNDECIDED]
 
 
 @pytest.mark.parametrize("has_snapshot", [True, False])
 def test_of_a_real_cluster_that_was_cut_off_what_is_left_is_no_tail(tmp_path: Path, has_snapshot: bool) -> None:
-    """Of its last snapshot only c1 and c2 have a copy."""
+    """Only c1 and c2 have a copy of its last snapshot."""
     for replica in ("c1", "c2", "c3"):
         shutil.copytree(CLUSTER / replica, tmp_path / replica)
     for replica in ("c2", "c3"):
@@ -318,7 +328,7 @@ def test_of_a_real_cluster_that_was_cut_off_what_is_left_is_no_tail(tmp_path: Pa
     if not has_snapshot:
         for each in tmp_path.glob("c?/*/*3829-0000000003.checkpoint"):
             each.write_bytes(each.read_bytes()[:-1])
-    report = as_report(audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))))
+    report = as_report(audit_cluster(batches_at(str(tmp_path)), known_at(str(tmp_path))))
     assert report["uncommitted_tails"] == []
     assert [(each["replica"], each["offset"], each["bytes"]) for each in report["divergent"]] == [
         (2, 1839, 7138),
@@ -330,7 +340,7 @@ def test_of_a_real_cluster_that_was_cut_off_what_is_left_is_no_tail(tmp_path: Pa
 
 
 def test_the_real_cluster_has_one_tail_and_lost_nothing() -> None:
-    report = as_report(audit_cluster(batches_at(str(CLUSTER)), told_at(str(CLUSTER))))
+    report = as_report(audit_cluster(batches_at(str(CLUSTER)), known_at(str(CLUSTER))))
     assert (report["divergent"], report["undecided"], report["notes"]) == ([], [], [])
     (tail,) = report["uncommitted_tails"]
     assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 3836, 28_538)
@@ -339,16 +349,16 @@ def test_the_real_cluster_has_one_tail_and_lost_nothing() -> None:
 @settings(max_examples=300)
 @given(data=st.data())
 def test_whoever_is_cut_below_its_own_snapshot_is_named_and_nobody_else(data: st.DataObject) -> None:
-    """Of whole logs, whose snapshots are where they may be: at any offset that was committed."""
+    """Logs are whole; their snapshots are at any offset that was committed."""
     length, count = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([3, 5]))
     whole = "abcdefghijkl"[:length]
     kept = [data.draw(st.integers(1, length)) for _ in range(count)]
     # Committed is all: what is above the lower half of the replicas was acknowledged, and is there no more.
     snapshots = [data.draw(st.lists(st.integers(1, length), max_size=3)) for _ in range(count)]
-    told = {f"n{node}": [(10 * each, 1) for each in ids] for node, ids in enumerate(snapshots, 1)}
-    found = audit(*(whole[:each] for each in kept), voters=holding(**told))
+    kept_snapshots = {f"n{node}": [(10 * each, 1) for each in ids] for node, ids in enumerate(snapshots, 1)}
+    found = audit(*(whole[:each] for each in kept), voters=holding(**kept_snapshots))
     lost = {node for node in found if max(snapshots[node - 1], default=0) > kept[node - 1]}
-    assert {node for node, row in found.items() if row["verdict"] == Verdict.DIVERGENT} == lost
+    assert {node for node, row in found.items() if row["verdict"] == ReplicaVerdict.DIVERGENT} == lost
     bound = max([10 * each for ids in snapshots for each in ids], default=0)
     majority = 10 * sorted(kept, reverse=True)[count // 2]
     assert {row["committed_end"] for row in found.values()} == {max(bound, majority)}
@@ -360,7 +370,7 @@ def test_the_report_has_what_programs_ask_for() -> None:
         for node_id, log in ((1, "ab"), (2, "abc"), (3, "ab"))
         for row in rows_of(node_id, dict(zip((0, 10, 20), log, strict=False)))
     ]
-    report = as_report(audit_cluster(pa.Table.from_pylist(rows, BATCHES), NONE_SAID))
+    report = as_report(audit_cluster(pa.Table.from_pylist(rows, BATCHES), NO_VOTERS))
     assert report["divergent"] == []
     (tail,) = report["uncommitted_tails"]
     assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 20, 100)
@@ -378,15 +388,15 @@ def test_directories_that_say_no_cluster_are_compared_as_of_one_and_a_note_says_
         return as_report(audit_cluster(batches, read_table(str(path), "voters").select(VOTER_COLUMNS)))
 
     report = report_of(tmp_path)
-    said = (
+    text = (
         "no meta.properties says to which cluster 2 directories belong: they are compared as replicas of one; nor of "
         "which node 2 of them are taken for as many voters'"
     )
-    assert report["notes"] == [{"cluster_id": None, "directories": 2, "text": said}]
-    assert [row["verdict"] for row in report["replicas"]] == [Verdict.SAME] * 2
+    assert report["notes"] == [{"cluster_id": None, "directories": 2, "text": text}]
+    assert [row["verdict"] for row in report["replicas"]] == [ReplicaVerdict.SAME] * 2
     spark_audit_replicas.show(report)
-    assert f"\nnote: {said}\n" in capsys.readouterr().out
-    assert list(warnings_of(report))[-1] == f"N{said[1:]}."
+    assert f"\nnote: {text}\n" in capsys.readouterr().out
+    assert list(warnings_of(report))[-1] == f"N{text[1:]}."
     one = report_of(tmp_path / "c1")["notes"][0]["text"]
     assert one.startswith(
         f"no meta.properties says to which cluster {tmp_path / 'c1'} belongs; nor of which node 1 of them is"
@@ -395,7 +405,7 @@ def test_directories_that_say_no_cluster_are_compared_as_of_one_and_a_note_says_
 
 
 def test_no_batches_no_rows() -> None:
-    assert audit_cluster(BATCHES.empty_table(), NONE_SAID).num_rows == 0
+    assert audit_cluster(BATCHES.empty_table(), NO_VOTERS).num_rows == 0
 
 
 @settings(max_examples=300)
@@ -413,7 +423,7 @@ def test_prefixes_of_one_log_never_diverge(length: int, cut: list[int], extra: l
         for log, more in itertools.zip_longest(logs, extra[: len(logs)], fillvalue=0)
     ]
     found = audit(*logs)
-    assert Verdict.DIVERGENT not in verdicts(found)
+    assert ReplicaVerdict.DIVERGENT not in verdicts(found)
     ends = sorted((row["end_offset"] for row in found.values()), reverse=True)
     (committed,) = {row["committed_end"] for row in found.values()}
     assert committed == ends[len(logs) // 2]
@@ -427,7 +437,7 @@ def test_one_flipped_batch_is_found_wherever_it_is(data: st.DataObject) -> None:
     whole = "abcdefghijkl"[:length]
     logs = [whole[:at] + "X" + whole[at + 1 :] if node_id == odd else whole for node_id in range(1, count + 1)]
     found = audit(*logs)
-    assert {node_id for node_id, row in found.items() if row["verdict"] == Verdict.DIVERGENT} == {odd}
+    assert {node_id for node_id, row in found.items() if row["verdict"] == ReplicaVerdict.DIVERGENT} == {odd}
     assert found[odd]["offset"] == 10 * at
 
 
@@ -463,8 +473,8 @@ def test_whichever_byte_is_flipped_its_replica_is_named_and_nobody_else(
     # negative one is none.
     is_negative = at == last + 12 and flip & 0x80 > 0
     is_torn = at >= last + 8 and (is_negative or not last + 12 <= at < last + 16)
-    assert found.pop(odd)[:2] == (Verdict.TORN if is_torn else Verdict.DIVERGENT, begins)
-    assert set(found.values()) == {(Verdict.SAME, None, 9)}
+    assert found.pop(odd)[:2] == (ReplicaVerdict.TORN if is_torn else ReplicaVerdict.DIVERGENT, begins)
+    assert set(found.values()) == {(ReplicaVerdict.SAME, None, 9)}
 
 
 def test_a_log_of_nothing_but_garbage_is_divergent_from_its_start(trio: Replicas) -> None:
@@ -472,7 +482,11 @@ def test_a_log_of_nothing_but_garbage_is_divergent_from_its_start(trio: Replicas
     segment.write_bytes(b"\xff" * 50)
     found = audit_directories(trio)
     segment.write_bytes(b"".join(THREE))
-    assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.SAME, None, 9), 3: (Verdict.DIVERGENT, 0, 9)}
+    assert found == {
+        1: (ReplicaVerdict.SAME, None, 9),
+        2: (ReplicaVerdict.SAME, None, 9),
+        3: (ReplicaVerdict.DIVERGENT, 0, 9),
+    }
 
 
 @pytest.mark.parametrize("left", [b"", bytes(4096)], ids=["empty", "zeros"])
@@ -481,12 +495,16 @@ def test_a_replica_without_a_single_batch_is_behind(trio: Replicas, left: bytes)
     segment.write_bytes(left)
     found = audit_directories(trio)
     segment.write_bytes(b"".join(THREE))
-    assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.BEHIND, None, 9), 3: (Verdict.SAME, None, 9)}
+    assert found == {
+        1: (ReplicaVerdict.SAME, None, 9),
+        2: (ReplicaVerdict.BEHIND, None, 9),
+        3: (ReplicaVerdict.SAME, None, 9),
+    }
 
 
 def test_a_tail_that_is_damaged_says_where() -> None:
     found = audit("ab", {0: "a", 10: "b", 20: None}, "ab")
-    assert verdicts(found) == [Verdict.SAME, Verdict.TORN, Verdict.SAME]
+    assert verdicts(found) == [ReplicaVerdict.SAME, ReplicaVerdict.TORN, ReplicaVerdict.SAME]
     assert (found[2]["offset"], found[2]["why"]) == (20, "its bytes are damaged: corrupt: crc")
 
 
@@ -496,36 +514,36 @@ def test_every_directory_that_is_there_is_in_the_report_whatever_is_in_it(tmp_pa
         (segment,) = emptied.segments(node_id)
         segment.unlink()
     (tmp_path / "n2" / "meta.properties").unlink()  # whose it is, nothing says
-    rows = audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))).to_pylist()
+    rows = audit_cluster(batches_at(str(tmp_path)), known_at(str(tmp_path))).to_pylist()
     assert [row["directory"] for row in rows] == [emptied.path(node_id) for node_id in (1, 2, 3)]
     assert {(row["verdict"], row["end_offset"], row["why"]) for row in rows} == {
-        (Verdict.UNDECIDED, 0, "its log is empty")
+        (ReplicaVerdict.UNDECIDED, 0, "its log is empty")
     }
 
 
 def test_a_cluster_of_which_nothing_is_left_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in (1, 2, 3)]
-    report = as_report(audit_cluster(BATCHES.empty_table(), pa.Table.from_pylist(rows, TOLD)))
-    said = "of cluster c nothing can be looked at: the logs of its 3 directories are empty"
-    assert report["notes"] == [{"cluster_id": "c", "directories": 3, "text": said}]
+    report = as_report(audit_cluster(BATCHES.empty_table(), pa.Table.from_pylist(rows, KNOWN)))
+    text = "of cluster c nothing can be looked at: the logs of its 3 directories are empty"
+    assert report["notes"] == [{"cluster_id": "c", "directories": 3, "text": text}]
     assert [each["replica"] for each in report["undecided"]] == [1, 2, 3]
     assert {each["committed_end"] for each in report["replicas"]} == {None}
     assert page_of(report).warnings == list(warnings_of(report))
     spark_audit_replicas.show(report)
-    assert f"\nnote: {said}\n" in capsys.readouterr().out
-    assert list(warnings_of(report)) == ["Of 3 replicas nobody can tell: its log is empty.", f"O{said[1:]}."]
+    assert f"\nnote: {text}\n" in capsys.readouterr().out
+    assert list(warnings_of(report)) == ["Of 3 replicas nobody can tell: its log is empty.", f"O{text[1:]}."]
 
 
 def test_an_empty_log_beside_others_says_that_it_is_empty(trio: Replicas) -> None:
     (segment,) = trio.segments(2)
     segment.unlink()
-    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    rows = audit_cluster(batches_at(str(trio.root)), known_at(str(trio.root))).to_pylist()
     trio.roll(0, 2)
     trio.append(b"".join(THREE), 2)
     assert [(row["verdict"], row["end_offset"], row["why"]) for row in rows] == [
-        (Verdict.SAME, 9, None),
-        (Verdict.BEHIND, 0, "its log is empty"),
-        (Verdict.SAME, 9, None),
+        (ReplicaVerdict.SAME, 9, None),
+        (ReplicaVerdict.BEHIND, 0, "its log is empty"),
+        (ReplicaVerdict.SAME, 9, None),
     ]
 
 
@@ -534,11 +552,11 @@ def test_where_two_are_damaged_the_third_says_what_was_there(trio: Replicas) -> 
     for node_id in (1, 2):
         (segment,) = trio.segments(node_id)
         segment.write_bytes(b"\xff" * 50 + b"".join(THREE)[50:])
-    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    rows = audit_cluster(batches_at(str(trio.root)), known_at(str(trio.root))).to_pylist()
     named = [str(trio.segments(node_id)[0]) for node_id in (1, 2)]
     for node_id in (1, 2):
         trio.segments(node_id)[0].write_bytes(b"".join(THREE))
-    assert [row["verdict"] for row in rows] == [Verdict.DIVERGENT, Verdict.DIVERGENT, Verdict.SAME]
+    assert [row["verdict"] for row in rows] == [ReplicaVerdict.DIVERGENT, ReplicaVerdict.DIVERGENT, ReplicaVerdict.SAME]
     for row, path in zip(rows, named, strict=False):
         assert row["why"].startswith(f"its bytes are damaged: {path}: corrupt: ")
         assert " at byte 0" in row["why"]
@@ -547,5 +565,5 @@ def test_where_two_are_damaged_the_third_says_what_was_there(trio: Replicas) -> 
 def audit_directories(replicas: Replicas) -> dict[int, tuple[str, int | None, int]]:
     """Verdict, offset and committed end, by node id."""
     path = str(replicas.root)
-    rows = audit_cluster(batches_at(path), told_at(path)).to_pylist()
+    rows = audit_cluster(batches_at(path), known_at(path)).to_pylist()
     return {row["node_id"]: (row["verdict"], row["offset"], row["committed_end"]) for row in rows}

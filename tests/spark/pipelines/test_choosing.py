@@ -1,4 +1,4 @@
-"""Whose records are read of a cluster: chosen by the headers of its batches, as its records would have it."""
+"""Tests of which replica of a cluster is read: chosen by batch headers, as its records would have it."""
 
 import json
 import shutil
@@ -16,11 +16,11 @@ from fastquorum.spark.pipelines.audit_replicas import audit_cluster
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import CHOICE, choice_of, chosen_of
 from fastquorum.spark.pipelines.placement import PACKING
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change as overwrite
-from tests.spark.replicas import batches_at, told_at
+from tests.spark.replicas import batches_at, known_at
 
 from .invariant_logs import Log, noop
 from .timeline_worlds import CLUSTER
@@ -119,9 +119,9 @@ def clusters(draw: st.DrawFn) -> list[list[Batch]]:
 @settings(max_examples=200, deadline=None)
 @given(logs=clusters())
 def test_what_is_read_is_what_the_audit_calls_committed_of_a_log_that_has_it(logs: list[list[Batch]]) -> None:
-    headers, told = batches(logs), present(len(logs))
-    rows = audit_cluster(headers, told).to_pylist()
-    found = choice_of(headers, told).to_pylist()
+    headers, known = batches(logs), present(len(logs))
+    rows = audit_cluster(headers, known).to_pylist()
+    found = choice_of(headers, known).to_pylist()
     (committed,) = {row["committed_end"] for row in rows}
     if committed is None:
         assert [(row["directory"], row["end_offset"]) for row in found] == [(row["directory"], None) for row in rows]
@@ -131,14 +131,14 @@ def test_what_is_read_is_what_the_audit_calls_committed_of_a_log_that_has_it(log
     assert chosen["end_offset"] <= committed
     (verdict,) = (row for row in rows if row["directory"] == chosen["directory"])
     assert verdict["end_offset"] >= chosen["end_offset"]
-    whole = [row for row in rows if row["verdict"] not in (Verdict.DIVERGENT, Verdict.BEHIND)]
+    whole = [row for row in rows if row["verdict"] not in (ReplicaVerdict.DIVERGENT, ReplicaVerdict.BEHIND)]
     if whole:
         assert chosen["end_offset"] == committed
-        assert verdict["verdict"] != Verdict.DIVERGENT
+        assert verdict["verdict"] != ReplicaVerdict.DIVERGENT
 
 
 def test_of_a_real_cluster_one_replica_is_chosen_without_the_tail_that_the_others_never_got() -> None:
-    (row,) = choice_of(batches_at(str(CLUSTER)), told_at(str(CLUSTER))).to_pylist()
+    (row,) = choice_of(batches_at(str(CLUSTER)), known_at(str(CLUSTER))).to_pylist()
     chosen, replica = chosen_of(read_table(str(CLUSTER)), None)
     assert (row["directory"], row["end_offset"]) == (replica.directory, chosen["offset"][-1].as_py() + 1)
 
@@ -167,22 +167,22 @@ def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_record
 
 def test_what_is_read_without_a_majority_of_the_voters_says_that_nothing_proves_it() -> None:
     logs = [[(0, 5, 1), (6, 9, 1)], [(0, 5, 1)]]
-    said = [{**row, "offset": 0, "voter_id": voter} for row in present(1).to_pylist() for voter in range(5)]
-    its_voters = pa.Table.from_pylist(said, pa.schema([*_PRESENT, ("offset", pa.int64())]))
-    told = pa.concat_tables([present(2), its_voters], promote_options="default")
-    (row,) = choice_of(batches(logs), told).to_pylist()
+    voter_rows = [{**row, "offset": 0, "voter_id": voter} for row in present(1).to_pylist() for voter in range(5)]
+    its_voters = pa.Table.from_pylist(voter_rows, pa.schema([*_PRESENT, ("offset", pa.int64())]))
+    known = pa.concat_tables([present(2), its_voters], promote_options="default")
+    (row,) = choice_of(batches(logs), known).to_pylist()
     assert (row["directory"], row["end_offset"]) == ("/n0", 6)
     assert row["unproven"] == (
         "3 of 5 voters (2, 3, 4) have no directory here: this is what the others share, up to offset 6, of which "
         "nothing is known to be committed"
     )
-    with_snapshots = pa.concat_tables([told, snapshots([(4, 1), None])], promote_options="default")
+    with_snapshots = pa.concat_tables([known, snapshots([(4, 1), None])], promote_options="default")
     (row,) = choice_of(batches(logs), with_snapshots).to_pylist()
     assert (
         "of which only what a snapshot or durable mark tells of, below offset 4, is known to be committed"
         in row["unproven"]
     )
-    whole = pa.concat_tables([told, snapshots([(10, 1), None])], promote_options="default")
+    whole = pa.concat_tables([known, snapshots([(10, 1), None])], promote_options="default")
     (row,) = choice_of(batches(logs), whole).to_pylist()
     assert (row["end_offset"], row["unproven"]) == (10, None)
 
@@ -191,7 +191,7 @@ def test_what_is_read_without_a_majority_of_the_voters_says_that_nothing_proves_
 
 
 def image_of(logs: Sequence[Sequence[Batch]], *its: tuple[int, int] | None) -> tuple[str, int | None]:
-    """Whose image is read, and up to where."""
+    """Return the directory whose image is read, and up to where."""
     kept = [*its, *[None] * (len(logs) - len(its))]
     (row,) = choice_of(batches(logs), snapshots(kept), OfImage()).to_pylist()
     return row["directory"], row["end_offset"]
@@ -270,13 +270,13 @@ def whole_but(*missing: int, begin: int = 0, end: int = 40) -> list[Batch]:
 
 
 def rolled(logs: Sequence[Sequence[Batch]]) -> pa.Table:
-    """As `batches`, with a segment for every ROLL offsets."""
+    """Return `batches` with a segment for every ROLL offsets."""
     rows = batches(logs).to_pylist()
     return pa.Table.from_pylist([{**row, "segment": row["base_offset"] // ROLL * ROLL} for row in rows], _BATCHES)
 
 
 def with_snapshots(its: Sequence[Sequence[int]], begins: Sequence[int] = ()) -> pa.Table:
-    """What is told of directories with good snapshots of these ends, whose files begin there."""
+    """Return rows of directories with good snapshots of these ends; their files begin at `begins`."""
     schema = pa.schema([*_SNAPSHOTS, ("begin_offset", pa.int64())])
     rows = []
     for node, ends in enumerate(its):
@@ -299,8 +299,8 @@ def with_snapshots(its: Sequence[Sequence[int]], begins: Sequence[int] = ()) -> 
     ],
 )
 def test_an_image_is_read_of_whoever_has_no_damage_in_its_way(image: OfImage, chosen: str) -> None:
-    told = with_snapshots([(20, 30)] * 2)
-    (row,) = choice_of(rolled([whole_but(22), whole_but(2)]), told, image).to_pylist()
+    known = with_snapshots([(20, 30)] * 2)
+    (row,) = choice_of(rolled([whole_but(22), whole_but(2)]), known, image).to_pylist()
     assert (row["directory"], row["end_offset"]) == (chosen, 40)
 
 
@@ -331,14 +331,14 @@ def test_of_logs_that_begin_late_that_is_read_from_which_most_of_what_was_before
 
 def test_a_sound_replica_is_read_though_a_damaged_one_knows_as_much() -> None:
     logs = [whole_but(12, begin=10), whole_but(begin=10), whole_but(begin=10)]
-    told = with_snapshots([(20,), (20,), (20,)], (10, 10, 10))
-    assert choice_of(rolled(logs), told)["directory"].to_pylist() == ["/n1"]
+    known = with_snapshots([(20,), (20,), (20,)], (10, 10, 10))
+    assert choice_of(rolled(logs), known)["directory"].to_pylist() == ["/n1"]
 
 
 # --- of directories ---------------------------------------------------------------------------------------------------
 
 Fault = tuple[int, str, int]
-"""Of which node, what is done to it, and to which of its files."""
+"""A node, what is done to it, and to which of its files."""
 
 
 def make_cluster(root: Path) -> None:
@@ -391,10 +391,10 @@ def test_an_image_is_read_wherever_one_of_the_replicas_has_it(faults: Sequence[F
         root = Path(place)
         make_cluster(root)
         damage(root, faults)
-        headers, told = batches_at(place), told_at(place)
+        headers, known = batches_at(place), known_at(place)
         start, to = bounds
         for image in (OfImage(), OfImage(as_of=to), OfImage(diff_from=start), OfImage(as_of=to, diff_from=start)):
-            chosen = choice_of(headers, told, image).to_pylist()[0]
+            chosen = choice_of(headers, known, image).to_pylist()[0]
             end = chosen["end_offset"]
             if end is not None and not can_be_read(Path(chosen["directory"]), end, image):
                 assert not [each for each in sorted(root.iterdir()) if can_be_read(each, end, image)], chosen

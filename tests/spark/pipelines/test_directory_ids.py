@@ -52,7 +52,8 @@ def know_committed(path: Path, batches: Sequence[bytes], end: int) -> None:
 
 @pytest.fixture
 def two_of_four_lack_records(tmp_path: Path) -> Path:
-    """Of three voters one has all that was committed, and so has a new directory of node 3, beside its former one."""
+    """Make three voters: one has all that was committed, and so has a new directory of node 3, beside its former
+    one."""
     know_committed(formatted(tmp_path / "n1", 1, *LOG), LOG, END)
     formatted(tmp_path / "n2", 2, *LOG[:-1])
     formatted(tmp_path / "n3", 3, *LOG[:-1])
@@ -80,9 +81,9 @@ def test_the_audit_of_replicas_fails_and_names_the_directory_without_a_vote(
 ) -> None:
     capsys.readouterr()
     assert main(["audit", "replicas", str(two_of_four_lack_records)]) == 1
-    said = capsys.readouterr().out
-    assert f"note: {two_of_four_lack_records}/n3-anew has no vote: {FOREIGN}\n" in said
-    assert "which has one vote" not in said
+    output = capsys.readouterr().out
+    assert f"note: {two_of_four_lack_records}/n3-anew has no vote: {FOREIGN}\n" in output
+    assert "which has one vote" not in output
 
 
 def test_the_audit_of_invariants_says_that_no_majority_has_it(

@@ -34,8 +34,8 @@ def image_rows(offset: int, columns: tuple[str, ...] = IMAGE_COLUMNS, **options:
     return read_table(str(LOG), "image", columns=",".join(columns), asOfOffset=offset, **options)
 
 
-def said(rows: pa.Table) -> list[tuple[str, str, Any]]:
-    """Everything that a Difference says."""
+def stated(rows: pa.Table) -> list[tuple[str, str, Any]]:
+    """Return everything that a Difference states."""
     return sorted((row["words"], row["change"], row["fields"]) for row in rows.to_pylist())
 
 
@@ -46,18 +46,18 @@ def expected(found: list[Difference]) -> list[tuple[str, str, Any]]:
 @pytest.mark.parametrize(("start", "end"), OFFSETS)
 def test_between_two_offsets_all_is_told_in_the_words_of_image_diff(start: int, end: int) -> None:
     found = changes_of(image_rows(end, CHANGE_COLUMNS, diffFrom=start), start)
-    assert said(found) == expected(list(differences(image_at(start), image_at(end))))
+    assert stated(found) == expected(list(differences(image_at(start), image_at(end))))
     assert found.schema == SCHEMA
 
 
 @pytest.mark.parametrize(("start", "end"), OFFSETS)
 def test_two_images_differ_in_the_same_things(start: int, end: int) -> None:
     found = compared(image_rows(start), image_rows(end), everything=True)
-    assert said(found) == expected(list(differences(image_at(start), image_at(end))))
+    assert stated(found) == expected(list(differences(image_at(start), image_at(end))))
 
 
 def rows_of(image: Image, cluster_id: str = "c") -> pa.Table:
-    """As table `image` has them."""
+    """Return rows as table `image` has them."""
     from fastquorum.spark.tables.image import _things
 
     rows = [
@@ -69,7 +69,7 @@ def rows_of(image: Image, cluster_id: str = "c") -> pa.Table:
 
 def test_every_kind_of_thing_is_compared() -> None:
     found = compared(rows_of(Image()), rows_of(full()))
-    assert said(found) == expected(list(differences(Image(), full())))
+    assert stated(found) == expected(list(differences(Image(), full())))
     kinds = {"feature", "broker", "controller", "topic", "config", "client quota", "producer ids", "acl", "scram"}
     assert kinds | {"delegation token"} == set(found["kind"].to_pylist())
     assert compared(rows_of(full()), rows_of(full())).num_rows == 0

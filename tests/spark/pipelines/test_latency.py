@@ -17,7 +17,7 @@ from fastquorum.kernels.stages import BUCKETS, StageHistogram, TracedGroup, buck
 from fastquorum.load.hdr import Histogram, Interval
 from fastquorum.load.reports import history
 from fastquorum.load.reports.files import write_hdr
-from fastquorum.spark.pipelines.latency.comparing import Verdict, compared
+from fastquorum.spark.pipelines.latency.comparing import LatencyVerdict, compared
 from fastquorum.spark.pipelines.latency.files import find_files
 from fastquorum.spark.pipelines.latency.merging import MERGED, merged
 from fastquorum.spark.pipelines.latency.reading import ROWS, rows_of, without_doubles
@@ -108,9 +108,9 @@ def test_a_run_counts_once_though_its_histogram_log_lies_beside_it(tmp_path: Pat
     whole = Histogram()
     whole.add(one)
     whole.add(more)
-    told = result(histogram=whole.encoded())
-    history.save(str(tmp_path), told)
-    write_hdr(str(tmp_path / "run"), told, [Interval(0.0, 1.0, one), Interval(1.0, 1.0, more)])
+    found = result(histogram=whole.encoded())
+    history.save(str(tmp_path), found)
+    write_hdr(str(tmp_path / "run"), found, [Interval(0.0, 1.0, one), Interval(1.0, 1.0, more)])
     files = find_files(str(tmp_path))
     assert [Path(each).suffix for each in files] == [".json", ".hlog"]  # percentiles alone cannot be merged
     both = without_doubles(pa.concat_tables([rows_of(each, Path(each).read_text()) for each in files]))
@@ -252,11 +252,11 @@ def verdicts(before: int, after: int, runs: int, **more: Any) -> dict[str, str]:
 
 
 def test_slower_runs_are_called_so_only_if_there_are_enough_of_them() -> None:
-    assert set(verdicts(1000, 2000, 3).values()) == {Verdict.FEW}
-    assert verdicts(1000, 2000, 5) == dict.fromkeys(("p50", "p99", "p999"), Verdict.SLOWER)
-    assert verdicts(2000, 1000, 5)["p99"] == Verdict.FASTER
-    assert set(verdicts(1000, 1000, 5).values()) == {Verdict.SAME}
-    assert set(verdicts(1000, 2000, 5, threshold=2.5).values()) == {Verdict.SAME}
+    assert set(verdicts(1000, 2000, 3).values()) == {LatencyVerdict.FEW}
+    assert verdicts(1000, 2000, 5) == dict.fromkeys(("p50", "p99", "p999"), LatencyVerdict.SLOWER)
+    assert verdicts(2000, 1000, 5)["p99"] == LatencyVerdict.FASTER
+    assert set(verdicts(1000, 1000, 5).values()) == {LatencyVerdict.SAME}
+    assert set(verdicts(1000, 2000, 5, threshold=2.5).values()) == {LatencyVerdict.SAME}
 
 
 def test_the_ratio_is_of_all_runs_merged_and_lies_in_its_interval() -> None:
@@ -273,13 +273,13 @@ def test_the_ratio_is_of_all_runs_merged_and_lies_in_its_interval() -> None:
 
 def test_what_only_one_side_has_is_told() -> None:
     found = compared(rows(result(1000.0)), rows(result(2000.0)), ["load"])
-    assert [row["verdict"] for row in found.to_pylist()] == [Verdict.ONE_SIDE] * 2
+    assert [row["verdict"] for row in found.to_pylist()] == [LatencyVerdict.ONE_SIDE] * 2
 
 
 def test_percentiles_without_histograms_are_not_compared() -> None:
     old = {"1": {"sync": {"count": 4, "sum_us": 40.0, "p99_us": 12.0}}}
     found = compared(rows(run([1], old)), rows(run([1], {"1": {"sync": stage([1])}})), []).to_pylist()
-    assert [row["verdict"] for row in found if row["what"] == "sync"] == [Verdict.NO_HISTOGRAM]
+    assert [row["verdict"] for row in found if row["what"] == "sync"] == [LatencyVerdict.NO_HISTOGRAM]
 
 
 def test_one_run_has_no_interval() -> None:
@@ -293,4 +293,4 @@ def test_a_run_of_three_nodes_is_one_run() -> None:
     (row,) = [
         each for each in compared(*both, []).to_pylist() if each["what"] == "sync" and each["percentile"] == "p50"
     ]
-    assert (row["runs_before"], row["count_before"], row["verdict"]) == (5, 15, Verdict.SAME)
+    assert (row["runs_before"], row["count_before"], row["verdict"]) == (5, 15, LatencyVerdict.SAME)

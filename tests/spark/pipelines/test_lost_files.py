@@ -13,7 +13,7 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.audit_replicas import as_report
 from fastquorum.spark.pipelines.invariants import findings
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.findings import Severity
 from fastquorum.storage.identity import read_identity
@@ -65,16 +65,16 @@ def test_older_copies_on_a_majority_are_told_by_both_audits(tmp_path: Path, caps
     (segment,) = three.segments(3)
     mark = Path(three.path(3)) / LOG_DIRECTORY / DURABLE_MARK
     at = LogPosition(6, 0, segment.stat().st_size)
-    for committed, expected in ((6, Verdict.LACKING), (4, Verdict.SAME)):
+    for committed, expected in ((6, ReplicaVerdict.LACKING), (4, ReplicaVerdict.SAME)):
         mark.write_bytes(encode_mark(load("native"), Mark(at, 0, 0, committed)))
         paths = [three.path(each) for each in (1, 2, 3)]
         rows = as_report(LocalEngine(1).audit_replicas(str(tmp_path)))["replicas"]
         assert [row["verdict"] for row in rows[:2]] == [expected] * 2
-        code = int(expected is Verdict.LACKING)
+        code = int(expected is ReplicaVerdict.LACKING)
         assert (main(["audit", "replicas", *paths]), main(["audit", "invariants", *paths])) == (code, code)
-        said = capsys.readouterr().out
-        assert said.count("start none of these without a replica that has the records") == 2 * code
-        assert ("2 lacking committed records" in said, "1 not-on-majority" in said) == (bool(code), bool(code))
+        output = capsys.readouterr().out
+        assert output.count("start none of these without a replica that has the records") == 2 * code
+        assert ("2 lacking committed records" in output, "1 not-on-majority" in output) == (bool(code), bool(code))
     # Of two of three nobody can tell: the third may have it.
     mark.write_bytes(encode_mark(load("native"), Mark(at, 0, 0, 6)))
     properties = Path(three.path(3)) / OWN_PROPERTIES
@@ -201,11 +201,11 @@ def test_a_directory_on_which_no_node_starts_is_told_by_both_audits_whatever_its
     assert not open_offline(str(node), load("native")).verify_directory().is_sound
     found = as_report(LocalEngine(1).audit_replicas(str(node)))
     (text,) = [each["text"] for each in found["notes"]]
-    (said,) = [row["not_started"] for row in found["replicas"]]
-    assert text == f"no node starts on {node} as it is: {said}"
-    assert Path(name).name in said or said == NO_STATE
+    (reason,) = [row["not_started"] for row in found["replicas"]]
+    assert text == f"no node starts on {node} as it is: {reason}"
+    assert Path(name).name in reason or reason == NO_STATE
     assert main(["audit", "replicas", str(node)]) == 0
     assert text in capsys.readouterr().out.replace("\n", " ")
     every = findings.as_report(LocalEngine(1).audit_invariants(str(node)))
-    ((told, says),) = [(row["kind"], row["says"]) for row in (*every["violations"], *every["notes"])]
-    assert (told, says) == (kind, said)
+    ((found_kind, says),) = [(row["kind"], row["says"]) for row in (*every["violations"], *every["notes"])]
+    assert (found_kind, says) == (kind, reason)

@@ -38,8 +38,8 @@ def every_ms(steps: list[Step]) -> dict[int, dict[str, int]]:
 
 
 def curves(steps: list[Step]) -> dict[str, Any]:
-    said: dict[str, Any] = timeline(records(steps)).summary["over_time"]
-    return said
+    found: dict[str, Any] = timeline(records(steps)).summary["over_time"]
+    return found
 
 
 @settings(max_examples=100, deadline=None)
@@ -79,10 +79,10 @@ def test_nothing_has_one_step_of_nothing() -> None:
 
 def test_a_brokers_strip_has_every_state_it_was_in() -> None:
     gone = Step(30, "UNREGISTER_BROKER_RECORD", {"brokerId": 7, "brokerEpoch": 7})
-    told = timeline(
+    found = timeline(
         records([noop(2), registered(5, 7), broker_change(10, 7, fenced=-1), gone, registered(50, 7, "i2"), noop(60)])
     )
-    assert told.summary["strips"] == [
+    assert found.summary["strips"] == [
         {
             "broker_id": 7,
             "spans": [["fenced", 3, 8], ["active", 8, 28], ["unregistered", 28, 48], ["fenced", 48, 58]],

@@ -15,17 +15,17 @@ NUMBERS = pa.schema([pa.field("number", pa.int32(), nullable=False)])
 NAMES = pa.schema([("name", pa.string()), ("few", pa.list_(pa.int64()))])
 
 
-class Told(NamedTuple):
+class Result(NamedTuple):
     numbers: pa.Table
     names: pa.Table
     summary: dict[str, int]
 
 
-PACKING = Packing(Told, {"numbers": NUMBERS, "names": NAMES})
+PACKING = Packing(Result, {"numbers": NUMBERS, "names": NAMES})
 CLUSTERS = st.dictionaries(
     st.none() | st.text(max_size=3),
     st.builds(
-        Told,
+        Result,
         st.lists(st.integers(-9, 9), max_size=9).map(lambda rows: pa.table({"number": rows}, schema=NUMBERS)),
         st.lists(st.fixed_dictionaries({"name": st.none() | st.text(max_size=3), "few": st.just([1, 2])})).map(
             lambda rows: pa.Table.from_pylist(rows, NAMES)
@@ -37,7 +37,7 @@ CLUSTERS = st.dictionaries(
 
 
 @given(CLUSTERS, st.integers(1, 4))
-def test_what_was_packed_is_what_is_taken_out(clusters: dict[str | None, Told], rows_max: int) -> None:
+def test_what_was_packed_is_what_is_taken_out(clusters: dict[str | None, Result], rows_max: int) -> None:
     whole = pa.concat_tables([PACKED.empty_table(), *(PACKING.packed(*each) for each in clusters.items())])
     assert whole.num_rows == 3 * len(clusters)
     with pytest.MonkeyPatch.context() as patch:
@@ -51,7 +51,7 @@ def test_what_was_packed_is_what_is_taken_out(clusters: dict[str | None, Told], 
         assert all(batch.num_rows <= rows_max for batch in batches)
         rows = [row for batch in batches for row in batch.to_pylist()]
         assert sorted(map(str, rows)) == sorted(map(str, tables[part].to_pylist()))
-    numbers = [(cluster_id, row) for cluster_id, told in found for row in told.numbers["number"].to_pylist()]
+    numbers = [(cluster_id, row) for cluster_id, result in found for row in result.numbers["number"].to_pylist()]
     assert [(row["cluster_id"], row["number"]) for row in tables["numbers"].to_pylist()] == numbers
 
 

@@ -36,7 +36,7 @@ def schema(name: str) -> pa.Schema:
 
 
 def tables(cluster: Cluster, configs: dict[tuple[str, str], str] | None = None) -> Tables:
-    """As a reader would give them; topics are a, b, a, b, ..."""
+    """Return tables as a reader gives them; topics are a, b, a, b, ..."""
     partitions = [
         {
             "topic": "ab"[number % 2],
@@ -55,10 +55,10 @@ def tables(cluster: Cluster, configs: dict[tuple[str, str], str] | None = None) 
         {"broker_id": each, "rack": rack, "fenced": not is_active, "in_controlled_shutdown": False}
         for each, (rack, is_active) in cluster.brokers.items()
     ]
-    said = {("broker", ""): str(cluster.min_isr)} if configs is None else configs
+    settings = {("broker", ""): str(cluster.min_isr)} if configs is None else configs
     rows = [
         {"resource_type": kind, "resource_name": name, "name": MIN_ISR, "value": value}
-        for (kind, name), value in said.items()
+        for (kind, name), value in settings.items()
     ]
     rows.append({"resource_type": "topic", "resource_name": "a", "name": "retention.ms", "value": "9"})
     return (
@@ -146,7 +146,7 @@ def test_tables_and_arrays_say_the_same(cluster: Cluster) -> None:
     assert sum(row["leaders_after"] for row in rows) == sum(row["leaders"] for row in rows)
     worst = max((row["offline"] for row in found.losses.to_pylist() if row["kind"] == "broker"), default=0)
     assert (found.summary["worst_losses"]["broker"] or {"offline": 0})["offline"] == worst
-    ((told, again),) = PACKING.unpacked(PACKING.packed("c", found))
-    assert told == "c"
+    ((cluster_id, again),) = PACKING.unpacked(PACKING.packed("c", found))
+    assert cluster_id == "c"
     assert all(ours.equals(theirs) for ours, theirs in zip(again[:3], found[:3], strict=True))
     assert json.loads(json.dumps(as_report([("c", again)]))) == as_report([("c", found)])

@@ -30,19 +30,19 @@ def test_a_seed_that_fails_is_shrunk_and_its_commands_show_it_again(capsys: pyte
         MUTANTS["K1"].apply(patches)  # votes are forgotten
         report = as_report(simulated((1,), kernels="pure"))
         (failed,) = report["failed"]
-        said = [again(failed[name], capsys) for name in ("repro", "shrunk_repro")]
+        reports = [again(failed[name], capsys) for name in ("repro", "shrunk_repro")]
     assert report["invariants"] == {"S3": 1}
-    assert [each["invariant"] for each in said] == ["S3", "S3"]
-    assert [each["events"] for each in said] == [failed["events"], failed["shrunk_events"]]
+    assert [each["invariant"] for each in reports] == ["S3", "S3"]
+    assert [each["events"] for each in reports] == [failed["events"], failed["shrunk_events"]]
     assert failed["shrunk_events"] < failed["events"]
-    assert failed["shrunk_trace_tail"] == said[1]["trace_tail"]
+    assert failed["shrunk_trace_tail"] == reports[1]["trace_tail"]
 
 
 def again(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What the command says."""
     assert main([*command.split()[1:], "--kernels", "pure", "--format", "json"]) == 1
-    said: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return said
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
 
 
 def test_a_sweep_on_this_machine_shrinks_as_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +51,8 @@ def test_a_sweep_on_this_machine_shrinks_as_well(capsys: pytest.CaptureFixture[s
         words = ["sim", "sweep", "--seeds", "1:2", "--jobs", "1", "--kernels", "pure", "--shrink"]
         assert main(words) == 1
         expected = as_report(simulated((1,), kernels="pure"))["failed"][0]
-    told = capsys.readouterr().out.splitlines()
-    assert f"shrunk to {expected['shrunk_events']} events: {expected['shrunk_repro']}" in told
+    output = capsys.readouterr().out.splitlines()
+    assert f"shrunk to {expected['shrunk_events']} events: {expected['shrunk_repro']}" in output
 
 
 def test_unshrunk_it_is_only_told() -> None:

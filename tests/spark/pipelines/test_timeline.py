@@ -1,4 +1,4 @@
-"""Who led when, who was fenced, and how long partitions had no leader, too few replicas, or too small an ISR."""
+"""Tests of timelines: leaders, fenced brokers, and partitions without a leader, with few replicas, or a small ISR."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from fastquorum.spark.pipelines.timeline import (
     COLUMNS,
     PACKING,
     Event,
-    State,
+    LifeState,
     Timeline,
     as_report,
     as_text,
@@ -60,7 +60,7 @@ def only(table: pa.Table) -> dict[str, Any]:
     return row
 
 
-def told(found: Timeline) -> list[tuple[int, str, int | None]]:
+def events_of(found: Timeline) -> list[tuple[int, str, int | None]]:
     return [(row["offset"], row["event"], row["node_id"]) for row in found.events.to_pylist()]
 
 
@@ -69,12 +69,12 @@ def told(found: Timeline) -> list[tuple[int, str, int | None]]:
 
 @pytest.fixture(scope="module")
 def real() -> Timeline:
-    """Of all three replicas, one of which has a tail that the others never got."""
+    """Return the timeline of three replicas; one has a tail that the others never got."""
     return timeline(read_table(str(CLUSTER)).select(COLUMNS))
 
 
 def test_the_real_clusters_events_are_those_that_were_done_to_it(real: Timeline) -> None:
-    assert told(real) == [
+    assert events_of(real) == [
         (0, Event.LEADER, 3),
         (2, Event.VOTERS, None),
         (38, Event.REGISTERED, 12),
@@ -135,8 +135,8 @@ def test_an_uncommitted_tail_of_the_real_cluster_is_not_told(real: Timeline) -> 
     tail = timeline(read_table(str(CLUSTER / "c2")))
     assert real.summary["end_offset"] == 3836
     assert tail.summary["end_offset"] == 4447
-    assert told(tail)[: len(told(real))] == told(real)
-    assert told(tail)[len(told(real)) :] != []
+    assert events_of(tail)[: len(events_of(real))] == events_of(real)
+    assert events_of(tail)[len(events_of(real)) :] != []
     assert timeline(read_table(str(CLUSTER / "c2")), committed_end=3836).partitions == real.partitions
 
 
@@ -241,7 +241,7 @@ def test_what_a_transaction_holds_that_never_ended_does_not_count(after: list[St
     begin = Step(10, "BEGIN_TRANSACTION_RECORD", {"name": "n"})
     found = of(topic(0), partition(0, 1, [1]), begin, change(10, leader=-1), registered(15, 1), *after, noop(40))
     assert only(found.partitions)["offline_ms"] == 0
-    assert told(found) == []
+    assert events_of(found) == []
 
 
 def test_a_clock_that_goes_back_stands_still_until_it_has_caught_up() -> None:
@@ -268,7 +268,7 @@ def test_a_brokers_time_is_shared_out_among_what_it_was() -> None:
     row = only(found.brokers)
     assert row["registered_ms"] == 200
     assert (row["fenced_ms"], row["controlled_shutdown_ms"], row["active_ms"]) == (10 + 25, 10, 50 + 105)
-    assert (row["bounces"], row["fences"], row["state"]) == (1, 1, State.ACTIVE)
+    assert (row["bounces"], row["fences"], row["state"]) == (1, 1, LifeState.ACTIVE)
     assert (row["led_ms"], row["led_mean"], row["led"]) == (45 + 100, 0.725, 1)
 
 
@@ -277,7 +277,7 @@ def test_a_broker_that_is_unregistered_is_no_longer_registered() -> None:
     found = of(registered(0, 7, fenced=False), gone, registered(50, 7, "i2"), noop(60))
     row = only(found.brokers)
     assert (row["registered_ms"], row["fenced_ms"], row["bounces"]) == (40, 10, 1)
-    assert [event for _, event, _ in told(found)] == [Event.REGISTERED, Event.UNREGISTERED, Event.REGISTERED]
+    assert [event for _, event, _ in events_of(found)] == [Event.REGISTERED, Event.UNREGISTERED, Event.REGISTERED]
 
 
 def test_a_return_without_a_fence_before_says_so() -> None:
@@ -288,7 +288,7 @@ def test_a_return_without_a_fence_before_says_so() -> None:
 def test_old_records_of_fencing_say_the_same() -> None:
     old = [Step(at, f"{name}_BROKER_RECORD", {"id": 7, "epoch": 7}) for at, name in ((5, "UNFENCE"), (9, "FENCE"))]
     found = of(registered(0, 7), *old, noop(10))
-    assert told(found)[1:] == [(1, Event.UNFENCED, 7), (2, Event.FENCED, 7)]
+    assert events_of(found)[1:] == [(1, Event.UNFENCED, 7), (2, Event.FENCED, 7)]
     assert only(found.brokers)["active_ms"] == 4
 
 
@@ -331,13 +331,13 @@ def test_replicas_that_share_nothing_are_refused() -> None:
 
 def test_of_a_cluster_that_cannot_be_told_the_report_says_why_and_the_others_are_told() -> None:
     torn = pa.concat_tables([records([topic(0)], 1), records([topic(0)._replace(epoch=2)], 2)])
-    said: dict[str | None, pa.Table] = {
+    clusters: dict[str | None, pa.Table] = {
         "impossible": records([noop(0), change(1, leader=1)]),
         "torn": torn,
         "well": records([registered(0, 1), topic(0), partition(0, 1, [1])]),
     }
     base = read_table(str(CLUSTER), "base").select(BASE_COLUMNS).slice(0, 0)
-    packed = [PACKING.packed(name, timeline_or_why(name, each, base)) for name, each in said.items()]
+    packed = [PACKING.packed(name, timeline_or_why(name, each, base)) for name, each in clusters.items()]
     found = PACKING.unpacked(pa.concat_tables(packed))
     report = json.loads(json.dumps(as_report(found)))
     impossible, none_shared, well = report["clusters"]
@@ -349,7 +349,7 @@ def test_of_a_cluster_that_cannot_be_told_the_report_says_why_and_the_others_are
     assert [*as_text(none_shared)] == [f"cluster torn could not be told: {none_shared['unchecked']}"]
     tables = PACKING.tables(found)
     assert tables["partitions"]["cluster_id"].to_pylist() == ["well"]
-    assert tables["summary"]["cluster_id"].to_pylist() == [*said]
+    assert tables["summary"]["cluster_id"].to_pylist() == [*clusters]
 
 
 def test_clusters_are_told_one_at_a_time() -> None:
@@ -368,7 +368,7 @@ def test_a_log_that_is_cut_off_is_told_from_where_it_says_what_was_created() -> 
     steps = [change(0, partitionId=9, leader=3), topic(5), partition(5, 1, [1, 2], [1]), broker_change(7, 7, fenced=1)]
     found = timeline(records([*steps, noop(20)], first_offset=1000))
     assert only(found.partitions)["under_replicated_ms"] == 15
-    assert told(found) == [(1003, Event.FENCED, 7)]
+    assert events_of(found) == [(1003, Event.FENCED, 7)]
     assert (found.summary["is_whole"], found.summary["unknown_partitions"]) == (False, 1)
     assert "1 partitions changed" in "\n".join(as_text(found.summary))
 
@@ -382,7 +382,7 @@ def test_a_log_that_is_cut_off_in_a_transaction_counts_it_if_it_ended() -> None:
 def test_an_image_says_what_there_was_before_and_nothing_that_happened() -> None:
     image = records([topic(70), partition(70, 1, [1, 2]), registered(70, 1, fenced=False)], node_id=9)
     found = timeline(records([change(100, isr=[1]), broker_change(110, 1, fenced=1)], first_offset=500), image)
-    assert told(found) == [(501, Event.FENCED, 1)]
+    assert events_of(found) == [(501, Event.FENCED, 1)]
     row = only(found.partitions)
     assert (row["existed_ms"], row["under_replicated_ms"]) == (40, 10)
     assert only(found.brokers)["registered_ms"] == 40
@@ -447,7 +447,7 @@ def test_what_a_snapshot_holds_already_is_told_once() -> None:
     image = records([topic(70), partition(70, 1, [1, 2]), registered(70, 1, fenced=False)], node_id=9)
     log = [partition(60, 1, [1, 2]), broker_change(65, 1, fenced=-1), change(100, isr=[1]), noop(110)]
     found = based_timeline(records(log, first_offset=500, node_id=9), based(image, 9, 502))
-    assert told(found) == []
+    assert events_of(found) == []
     row = only(found.partitions)
     assert (row["existed_ms"], row["under_replicated_ms"]) == (40, 10)
     assert (found.summary["is_whole"], found.summary["end_offset"]) == (True, 504)
@@ -467,7 +467,7 @@ def test_the_snapshot_is_that_of_the_replica_that_is_read() -> None:
 def test_a_snapshot_alone_is_a_cluster_to_which_nothing_happened() -> None:
     image = records([topic(70), partition(70, 1, [1, 2], isr=[1]), registered(70, 1, fenced=False)], node_id=3)
     found = based_timeline(records([]), based(image, 3, 500))
-    assert told(found) == []
+    assert events_of(found) == []
     assert [found.summary[each] for each in ("cluster_id", "node_id", "end_offset", "is_whole")] == ["c", 3, 500, True]
     assert found.summary["partitions"]["at_end"]["under_replicated"] == 1
 

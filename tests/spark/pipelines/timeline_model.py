@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Sums:
-    """Of one partition."""
+    """Sums of one partition."""
 
     existed_ms: int = 0
     leader_changes: int = 0
@@ -52,7 +52,7 @@ class World:
     topics: dict[str, str] = field(default_factory=dict)
     partitions: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     configs: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Of min.insync.replicas."""
+    """Values of min.insync.replicas."""
     brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def apply(self, kind: str, data: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ class World:
 
 
 def settled(steps: Iterable[Step]) -> list[Step]:
-    """Those that count, with the times at which they came to: never back, and a transaction's as one."""
+    """Return the steps that count, with the times at which they came to: never back, and a transaction's as one."""
     counted: list[Step] = []
     pending: list[Step] | None = None
     now = 0
@@ -130,13 +130,13 @@ class Walked:
     names: dict[str, str]
     sums: dict[tuple[str, int], Sums]
     lasted: dict[int, dict[str, int]]
-    """Of each broker, by state."""
+    """Milliseconds of each broker, by state."""
     bounces: dict[int, int]
     led_ms: dict[int, int]
 
 
 def walk(steps: list[Step], end_ms: int) -> Walked:
-    """Of what is settled already."""
+    """Walk over settled steps."""
     walked = Walked(World(), {}, {}, {}, {}, {})
     world = walked.world
     incarnations: dict[int, str] = {}
@@ -175,7 +175,7 @@ def look(walked: Walked, before: dict[tuple[str, int], int], lasted_ms: int) -> 
 
 
 def partition_rows(walked: Walked) -> list[dict[str, Any]]:
-    """As `partition_availability` has them."""
+    """Return rows as `partition_availability` has them."""
     rows = []
     for (topic_id, number), sums in walked.sums.items():
         partition = walked.world.partitions.get((topic_id, number))

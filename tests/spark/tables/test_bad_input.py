@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import CorruptionError, FastQuorumError, ImageFailed, OffsetOutOfRange, UsageError
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, OWN_PROPERTIES, segment_name
@@ -42,8 +42,8 @@ def in_segments(directory: Path, count: int = 4) -> Path:
     return directory
 
 
-def told(directory: Path, table: str, match: str) -> list[dict[str, Any]]:
-    """In each mode what it has for that; the rows that are good."""
+def good_rows(directory: Path, table: str, match: str) -> list[dict[str, Any]]:
+    """Check each mode's answer to bad input, and return the good rows."""
     with pytest.raises(FastQuorumError, match=match):
         rows(directory, table)
     found = rows(directory, table, mode="quarantine")
@@ -78,7 +78,7 @@ def test_a_missing_segment_is_told_by_every_table(tmp_path: Path, table: str) ->
     root = in_segments(tmp_path / "c1")
     second = segments(root)[1]
     second.unlink()
-    told(root, table, str(root / LOG_DIRECTORY))
+    good_rows(root, table, str(root / LOG_DIRECTORY))
 
 
 @pytest.mark.parametrize("table", OF_LOGS)
@@ -86,7 +86,7 @@ def test_a_bad_checksum_in_the_middle_is_told_by_every_table(tmp_path: Path, tab
     root = in_segments(tmp_path / "c1")
     path = segments(root)[2]
     change(path, 17, b"\xff\xff\xff\xff")
-    good = told(root, table, path.name)
+    good = good_rows(root, table, path.name)
     with pytest.raises(CorruptionError) as caught:
         rows(root, table)
     assert (caught.value.reason, caught.value.path, caught.value.position) == ("crc", str(path), 0)
@@ -180,11 +180,11 @@ def test_clusters_under_one_glob_are_kept_apart(tmp_path: Path, table: str) -> N
     (tmp_path / "b" / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=9\n")
     make_log(tmp_path / "c")
     found = rows(f"{tmp_path}/*", table, **({} if table == "files" else {"mode": "quarantine"}))
-    whose = {(Path(row["directory"]).name, row["cluster_id"], row["node_id"]) for row in found}
+    owners = {(Path(row["directory"]).name, row["cluster_id"], row["node_id"]) for row in found}
     expected = {("a", "usACA5tBSrKS64DhDt4jig", 1), ("b", "other", 9), ("c", "a-cluster", 7)}
     user = {each for each in expected if each[0] == "c"}
-    assert whose in (expected, expected - user)
-    assert (user <= whose) == (table in {"records", "batches", "epochs", "voters", "quorum_state", "files"})
+    assert owners in (expected, expected - user)
+    assert (user <= owners) == (table in {"records", "batches", "epochs", "voters", "quorum_state", "files"})
     for name in ("a", "b"):
         alone = without_place(rows(tmp_path / name, table))
         assert without_place([row for row in found if Path(row["directory"]).name == name]) == alone
@@ -194,7 +194,7 @@ def test_clusters_under_one_glob_are_kept_apart(tmp_path: Path, table: str) -> N
 def test_a_log_that_grows_and_rolls_while_it_is_read_is_no_damage(tmp_path: Path, table: str) -> None:
     path, _ = small_log(tmp_path / "n1")
     before = rows(path.parents[1], table)
-    scan = Scan.of({"path": str(path.parents[1]), "table": table})
+    scan = TableScan.of({"path": str(path.parents[1]), "table": table})
     tasks = scan.tasks()
 
     def shrunk(offset: int) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Attribute, Compression
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 
 from .directories import GOLDEN, batch, flip, rows, unsorted, write_log
@@ -27,23 +27,23 @@ def dumped(node: str) -> list[dict[str, Any]]:
         for line in lines:
             if line.startswith("baseOffset: "):
                 words = line.split()
-                said = dict(zip(words[0::2], words[1::2], strict=False))
+                fields = dict(zip(words[0::2], words[1::2], strict=False))
                 found.append(
                     {
-                        "position": int(said["position:"]),
-                        "size_bytes": int(said["size:"]),
-                        "base_offset": int(said["baseOffset:"]),
-                        "last_offset": int(said["lastOffset:"]),
-                        "epoch": int(said["partitionLeaderEpoch:"]),
-                        "records": int(said["count:"]),
-                        "max_timestamp": int(said["CreateTime:"]),
-                        "is_control": said["isControl:"] == "true",
-                        "is_transactional": said["isTransactional:"] == "true",
-                        "compression": said["compresscodec:"],
-                        "producer_id": int(said["producerId:"]),
-                        "producer_epoch": int(said["producerEpoch:"]),
-                        "base_sequence": int(said["baseSequence:"]),
-                        "crc": int(said["crc:"]),
+                        "position": int(fields["position:"]),
+                        "size_bytes": int(fields["size:"]),
+                        "base_offset": int(fields["baseOffset:"]),
+                        "last_offset": int(fields["lastOffset:"]),
+                        "epoch": int(fields["partitionLeaderEpoch:"]),
+                        "records": int(fields["count:"]),
+                        "max_timestamp": int(fields["CreateTime:"]),
+                        "is_control": fields["isControl:"] == "true",
+                        "is_transactional": fields["isTransactional:"] == "true",
+                        "compression": fields["compresscodec:"],
+                        "producer_id": int(fields["producerId:"]),
+                        "producer_epoch": int(fields["producerEpoch:"]),
+                        "base_sequence": int(fields["baseSequence:"]),
+                        "crc": int(fields["crc:"]),
                     }
                 )
     return found
@@ -65,8 +65,8 @@ def test_kafkas_batches_are_those_that_kafka_dumped(node: str) -> None:
 
 def test_every_row_names_its_log() -> None:
     found = rows(GOLDEN, "batches", columns="cluster_id,node_id,directory,segment")
-    whose = {tuple(row.values()) for row in found}
-    assert whose == {("usACA5tBSrKS64DhDt4jig", node, str(GOLDEN / f"c{node}"), 0) for node in (1, 2, 3)}
+    owners = {tuple(row.values()) for row in found}
+    assert owners == {("usACA5tBSrKS64DhDt4jig", node, str(GOLDEN / f"c{node}"), 0) for node in (1, 2, 3)}
 
 
 def test_only_the_columns_that_were_asked_for_are_there_in_their_order() -> None:
@@ -101,8 +101,8 @@ def test_what_a_producer_says_of_itself(tmp_path: Path) -> None:
         {0: [batch(0, attributes=Attribute.TRANSACTIONAL, producer_id=2**40, producer_epoch=7, base_sequence=0)]},
     )
     (row,) = rows(tmp_path, "batches")
-    said = {name: row[name] for name in ("producer_id", "producer_epoch", "base_sequence", "is_transactional")}
-    assert said == {"producer_id": 2**40, "producer_epoch": 7, "base_sequence": 0, "is_transactional": True}
+    fields = {name: row[name] for name in ("producer_id", "producer_epoch", "base_sequence", "is_transactional")}
+    assert fields == {"producer_id": 2**40, "producer_epoch": 7, "base_sequence": 0, "is_transactional": True}
 
 
 def test_who_is_no_producer_is_null(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_log_without_a_batch_has_no_row(tmp_path: Path) -> None:
 
 def test_a_segment_that_goes_while_it_is_read_is_missed(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: SMALL})
-    scan = Scan.of({"path": str(tmp_path), "table": "batches"})
+    scan = TableScan.of({"path": str(tmp_path), "table": "batches"})
     (task,) = scan.tasks()
     (log / segment_name(0)).unlink()
     with pytest.raises(DirectoryError, match="is not there"):

@@ -50,7 +50,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(histories, "RECORDS_A_PARTITION", 0)
 
 
-def told(found: list[Row], *names: str) -> list[tuple[Any, ...]]:
+def values_of(found: list[Row], *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in found]
 
 
@@ -58,7 +58,7 @@ def told(found: list[Row], *names: str) -> list[tuple[Any, ...]]:
 
 
 def folded_changes() -> Iterator[tuple[int, Partition | None, Partition, str, int]]:
-    """Of the golden log, one record after the other: offset, the partition before and after, its topic and number."""
+    """Yield, for each record of the golden log: offset, the partition before and after, its topic and number."""
     log = open_offline(str(C1), KERNELS)
     fold = Fold()
     held: list[tuple[int, PartitionRecord | PartitionChangeRecord]] = []
@@ -94,11 +94,14 @@ def test_of_a_real_log_they_are_what_its_images_differ_in() -> None:
             leaders.append((*base, None if before is None else before.leader))
     names = ("offset", "topic", "partition", "leader", "leader_epoch", "partition_epoch", "isr")
     found = [row for row in rows(C1, "isr_history") if row["event"] != "removed"]
-    assert told(found, *names, "joined", "left") == isr
+    assert values_of(found, *names, "joined", "left") == isr
     found = [row for row in rows(C1, "leadership") if row["event"] != "removed"]
-    assert told([row for row in found if row["scope"] == "partition"], *names, "former_leader") == leaders
+    assert values_of([row for row in found if row["scope"] == "partition"], *names, "former_leader") == leaders
     of_quorum = [row for row in found if row["scope"] == "quorum"]
-    assert told(of_quorum, "offset", "leader", "leader_epoch", "former_leader") == [(0, 3, 1, None), (3720, 2, 3, 3)]
+    assert values_of(of_quorum, "offset", "leader", "leader_epoch", "former_leader") == [
+        (0, 3, 1, None),
+        (3720, 2, 3, 3),
+    ]
     assert [row["offset"] for row in found] == sorted(row["offset"] for row in found)
 
 
@@ -173,12 +176,12 @@ def test_any_log_is_told_as_a_slow_walk_tells_it_however_many_parts_it_is_read_i
     isr, leaders = walked(steps)
     found = [
         (*start, _sorted(joined), _sorted(left), under)
-        for *start, joined, left, under in told(
+        for *start, joined, left, under in values_of(
             rows(root, "isr_history"), "offset", "event", "partition", "isr", "joined", "left", "is_under_min_isr"
         )
     ]
     assert found == isr
-    assert told(rows(root, "leadership"), "offset", "event", "partition", "leader", "former_leader") == leaders
+    assert values_of(rows(root, "leadership"), "offset", "event", "partition", "leader", "former_leader") == leaders
 
 
 # --- narrowed ---------------------------------------------------------------------------------------------------------
@@ -240,7 +243,7 @@ def test_a_log_that_begins_with_a_snapshot_knows_what_was_before(
     found = without_place(rows(directory, table))
     if table == "leadership":  # who led the quorum before, no snapshot says
         quorum = [row for row in found if row["scope"] == "quorum"]
-        assert told(quorum, "leader", "former_leader") == [(2, None)]
+        assert values_of(quorum, "leader", "former_leader") == [(2, None)]
         found, expected = ([row for row in each if row["scope"] == "partition"] for each in (found, expected))
     assert found == expected
 
@@ -340,7 +343,7 @@ def test_a_record_that_cannot_be_taken_in_ends_it(tmp_path: Path, value: bytes, 
 
 def test_a_type_that_nobody_knows_says_nothing_of_partitions(tmp_path: Path) -> None:
     root = metadata_log(tmp_path / "n1", [*HEAD, b"\x01\x7f\x00", shrunk(0)])
-    assert told(rows(root, "isr_history"), "offset", "joined", "left") == [(1, [1, 2], []), (3, [], [2])]
+    assert values_of(rows(root, "isr_history"), "offset", "joined", "left") == [(1, [1, 2], []), (3, [], [2])]
 
 
 def test_a_removed_topics_partitions_go_with_it(tmp_path: Path) -> None:

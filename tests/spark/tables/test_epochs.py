@@ -26,14 +26,14 @@ LOG = [
     batch(6, epoch=4, timestamp_ms=3600),
     batch(7, epoch=4, timestamp_ms=3500),
 ]
-SAID = [(1, 0), (3, 4), (4, 5)]
+ENTRIES = [(1, 0), (3, 4), (4, 5)]
 
 
 @pytest.mark.parametrize(("node", "end"), [("c1", 3836), ("c2", 4447), ("c3", 3836)])
 def test_kafkas_epochs_are_those_of_its_own_file(node: str, end: int) -> None:
     found = rows(GOLDEN / node, "epochs")
-    said = parse_epochs((GOLDEN / node / LOG_DIRECTORY / EPOCH_CHECKPOINT).read_bytes())
-    assert [(row["epoch"], row["start_offset"]) for row in found] == said
+    expected = parse_epochs((GOLDEN / node / LOG_DIRECTORY / EPOCH_CHECKPOINT).read_bytes())
+    assert [(row["epoch"], row["start_offset"]) for row in found] == expected
     assert [(row["checkpoint_start_offset"], row["checkpoint_agrees"]) for row in found] == [(0, True), (3720, True)]
     assert [(row["end_offset"], row["records"], row["leader_id"]) for row in found] == [
         (3720, 3720, 3),
@@ -81,24 +81,24 @@ def test_epochs_that_fall_are_rows_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("entries", "expected"),
     [
-        (SAID, [(0, True), (4, True), (5, True)]),
+        (ENTRIES, [(0, True), (4, True), (5, True)]),
         ([(1, 0), (3, 3), (4, 5)], [(0, True), (3, False), (5, True)]),
         ([(1, 0), (4, 5)], [(0, True), (None, False), (5, True)]),
     ],
     ids=["agrees", "another start", "one is missing"],
 )
 def test_the_file_agrees_epoch_by_epoch(
-    tmp_path: Path, said: list[tuple[int, int]], expected: list[tuple[int | None, bool]]
+    tmp_path: Path, entries: list[tuple[int, int]], expected: list[tuple[int | None, bool]]
 ) -> None:
-    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs(said))
+    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs(entries))
     found = [(row["checkpoint_start_offset"], row["checkpoint_agrees"]) for row in rows(tmp_path, "epochs")]
     assert found == expected
 
 
 def test_what_only_the_file_knows_is_a_row_without_records(tmp_path: Path) -> None:
-    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs([*SAID, (9, 8)]))
+    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs([*ENTRIES, (9, 8)]))
     *_, last = rows(tmp_path, "epochs")
     assert (last["epoch"], last["start_offset"], last["checkpoint_start_offset"]) == (9, None, 8)
     assert last["checkpoint_agrees"] is False
@@ -135,7 +135,7 @@ def test_of_a_damaged_file_the_mode_decides(tmp_path: Path) -> None:
 def test_bounds_keep_whole_epochs_that_hold_a_record_within_them(
     tmp_path: Path, options: dict[str, object], expected: list[int]
 ) -> None:
-    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs(SAID))
+    (write_log(tmp_path, {0: LOG}) / EPOCH_CHECKPOINT).write_bytes(format_epochs(ENTRIES))
     found = rows(tmp_path, "epochs", **options)
     assert [row["epoch"] for row in found] == expected
     assert {row["checkpoint_agrees"] for row in found} == {True}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.storage.io.disk import RealDisk
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.log.epochs import format_epochs
@@ -18,13 +18,13 @@ from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_na
 from .directories import GOLDEN, KERNELS, batch, flip, rows, write_log
 
 LOG = {0: [batch(0, 5), batch(5)], 6: [batch(6), batch(7, 2)], 9: [batch(9), batch(10), batch(11)]}
-SAID = format_epochs([(1, 0)])
+EPOCHS_FILE = format_epochs([(1, 0)])
 
 
 def log_of(path: Path) -> Path:
     """A sound log of three segments; its directory."""
     log = write_log(path, LOG)
-    (log / EPOCH_CHECKPOINT).write_bytes(SAID)
+    (log / EPOCH_CHECKPOINT).write_bytes(EPOCHS_FILE)
     return log
 
 
@@ -34,7 +34,7 @@ def by_name(path: Path | str, **options: object) -> dict[str, dict[str, Any]]:
 
 
 def statuses(path: Path) -> dict[str, str]:
-    """Of what is not good."""
+    """Return the statuses that are not good."""
     return {name: row["status"] for name, row in by_name(path).items() if row["status"] != "good"}
 
 
@@ -123,7 +123,7 @@ def test_an_index_behind_damage_is_not_judged(tmp_path: Path) -> None:
 
 def test_what_goes_while_it_is_read_cannot_be_read(tmp_path: Path) -> None:
     log = log_of(tmp_path)
-    scan = Scan.of({"path": str(tmp_path), "table": "files"})
+    scan = TableScan.of({"path": str(tmp_path), "table": "files"})
     (task,) = scan.tasks()
     (log / segment_name(9)).unlink()
     found = [row for batch in scan.read(task) for row in batch.to_pylist()]

@@ -11,7 +11,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, UsageError
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.spark.tables import TABLES
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, OWN_PROPERTIES, checkpoint_name
 from fastquorum.types import OffsetAndEpoch
@@ -85,8 +85,8 @@ def test_of_an_unreadable_directory_among_many_the_mode_decides(tmp_path: Path) 
     assert (bad["directory"], bad["offset"]) == (str(loop), None)
     with pytest.warns(RuntimeWarning, match=f"{loop} is left out"):
         assert rows(f"{tmp_path}/*", "records", mode="drop") == good(found)
-    (told,) = [row for row in rows(f"{tmp_path}/*", "files") if row["directory"] == str(loop)]
-    assert told["status"] == "unreadable"
+    (stated,) = [row for row in rows(f"{tmp_path}/*", "files") if row["directory"] == str(loop)]
+    assert stated["status"] == "unreadable"
 
 
 def test_where_all_are_unreadable_there_are_only_errors(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_a_log_that_a_path_means_twice_is_read_once(tmp_path: Path) -> None:
     assert len(rows(f"{tmp_path}/*", "records", fromOffset="earliest")) == 8
     (root / OWN_PROPERTIES).write_text("log.kind=cabin\n")
     for table in ("records", "files"):
-        told = rows(f"{root},{spelled[0]},{spelled[-2]}", table, mode="quarantine")
-        assert {row["directory"] for row in told} == {str(root)}
-        assert len(told) == len(rows(root, table, mode="quarantine"))
+        found = rows(f"{root},{spelled[0]},{spelled[-2]}", table, mode="quarantine")
+        assert {row["directory"] for row in found} == {str(root)}
+        assert len(found) == len(rows(root, table, mode="quarantine"))
 
 
 # --- a log whose beginning is gone ------------------------------------------------------------------------------------
@@ -180,14 +180,14 @@ def test_who_asks_for_nothing_that_is_gone_is_told_nothing(tmp_path: Path, table
 
 
 @pytest.mark.parametrize("table", READ_ON)
-@pytest.mark.parametrize(("at", "is_told"), [(11, True), (12, False), (20, False)])
+@pytest.mark.parametrize(("at", "is_reported"), [(11, True), (12, False), (20, False)])
 def test_a_snapshot_at_the_beginning_or_above_holds_what_was_before(
-    tmp_path: Path, table: str, at: int, is_told: bool
+    tmp_path: Path, table: str, at: int, is_reported: bool
 ) -> None:
     root = without_beginning(tmp_path / "n1")
     (root / LOG_DIRECTORY / checkpoint_name(OffsetAndEpoch(at, 1))).write_bytes(b"")
-    told = [row for row in rows(root, table, mode="quarantine") if row["error"] is not None]
-    assert len(told) == is_told
+    reported = [row for row in rows(root, table, mode="quarantine") if row["error"] is not None]
+    assert len(reported) == is_reported
 
 
 # --- what retention removes under a running query ---------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_snapshot_at_the_beginning_or_above_holds_what_was_before(
 
 def planned(root: Path, table: str, mode: str, **options: object) -> Callable[[], list[dict[str, Any]]]:
     """A read that has begun: what it comes to."""
-    scan = Scan.of(
+    scan = TableScan.of(
         {"path": str(root), "table": table, "mode": mode, **{name: str(each) for name, each in options.items()}}
     )
     tasks = scan.tasks()

@@ -83,8 +83,10 @@ def test_what_is_odd_in_a_log_is_a_fault_of_that_log_alone(
     assert f"{path}: " in bad["error"]
     assert TEXTS[make] in bad["error"]
     assert [row for row in found if row is not bad] == expected
-    (told,) = [row for row in rows(tmp_path, "files") if row["directory"] == bad["directory"] and row["name"] == name]
-    assert told["status"] == "unreadable"
+    (file_row,) = [
+        row for row in rows(tmp_path, "files") if row["directory"] == bad["directory"] and row["name"] == name
+    ]
+    assert file_row["status"] == "unreadable"
 
 
 @pytest.mark.parametrize("make", [fifo, listening])
@@ -120,8 +122,8 @@ def test_every_table_ends_whatever_the_quorum_state_and_the_epochs_are(
     make(path)
     for table in ("records", "batches", "epochs", "quorum_state"):
         rows(tmp_path, table, mode="quarantine")
-    (told,) = [row for row in rows(tmp_path, "files") if row["name"] == name]
-    assert (told["status"], TEXTS[make] in told["text"]) == ("unreadable", True)
+    (found,) = [row for row in rows(tmp_path, "files") if row["name"] == name]
+    assert (found["status"], TEXTS[make] in found["text"]) == ("unreadable", True)
 
 
 @pytest.mark.parametrize("node_id", ["4294967297", "2147483648", "-7", "9" * 5000, "abc"])
@@ -137,9 +139,9 @@ def test_a_node_id_that_no_node_has_is_a_fault_of_that_log_alone(
         assert bad["node_id"] is None
     assert [row for row in rows(tmp_path, "records", mode="quarantine") if row["error"] is None] == expected
     assert main(["audit", "replicas", str(tmp_path)]) == 1
-    said = capsys.readouterr().out
-    assert f"{path}: cannot be read" in said
-    assert len(node_id) > 20 or node_id == "abc" or f"node.id {node_id} is outside 0..2147483647" in said
+    output = capsys.readouterr().out
+    assert f"{path}: cannot be read" in output
+    assert len(node_id) > 20 or node_id == "abc" or f"node.id {node_id} is outside 0..2147483647" in output
 
 
 @pytest.mark.parametrize("number", [2**31, 2**63, 2**70, 10**30])
@@ -152,8 +154,8 @@ def test_numbers_that_no_column_has_room_for_are_damage_of_their_file(tmp_path: 
         state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "data_version": 0}
         path = root / LOG_DIRECTORY / KAFKA_STATE.rpartition("/")[2]
         path.write_text(json.dumps({**state, field: number}))
-        (told,) = (row for row in rows(tmp_path, "quorum_state", mode="quarantine") if row["format"] == "kafka")
-        assert told["error"].startswith(f"{path}: corrupt: state_file: nobody can tell how this replica voted")
+        (state_row,) = (row for row in rows(tmp_path, "quorum_state", mode="quarantine") if row["format"] == "kafka")
+        assert state_row["error"].startswith(f"{path}: corrupt: state_file: nobody can tell how this replica voted")
         assert [row["status"] for row in rows(root, "files") if row["name"] == KAFKA_STATE] == ["corrupt"]
     assert rows(tmp_path / "n1", "records") == expected
 
@@ -164,9 +166,9 @@ def test_an_audit_names_what_is_odd_and_judges_the_others(tmp_path: Path, capsys
     fifo(root / META_PROPERTIES)
     loop(tmp_path / "n3")
     main(["audit", "replicas", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert f"{META_PROPERTIES}: is a FIFO, not a file" in said
-    assert "n3: cannot be read" in said
+    output = capsys.readouterr().out
+    assert f"{META_PROPERTIES}: is a FIFO, not a file" in output
+    assert "n3: cannot be read" in output
 
 
 @pytest.mark.parametrize("name", [QUORUM_STATE, META_PROPERTIES, OWN_PROPERTIES, LOG, EPOCHS])
@@ -181,8 +183,8 @@ def test_commands_end_whatever_lies_in_a_directory(
     fifo(root / name)
     for words in (["verify"], ["dump"], ["export", "--out", str(tmp_path / "out")]):
         status = main(["log", *words, str(root)])
-        said = "".join(capsys.readouterr())
-        assert status == 0 or (name in said and "is a FIFO, not a file" in said), words
+        output = "".join(capsys.readouterr())
+        assert status == 0 or (name in output and "is a FIFO, not a file" in output), words
         assert status != 0 or name != LOG, words
     main(["image", str(root)])  # of a log of another kind there is none
 

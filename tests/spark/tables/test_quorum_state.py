@@ -41,13 +41,13 @@ def owner_of(path: Path) -> StateOwner:
     return read_identity(RealDisk.open_directory(str(path), KERNELS)).owner
 
 
-def said(row: dict[str, object]) -> tuple[object, ...]:
+def stated(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(row[name] for name in COLUMNS)
 
 
 def test_kafkas_replicas_say_whom_they_follow() -> None:
     found = rows(GOLDEN, "quorum_state")
-    assert [said(row) for row in found] == [
+    assert [stated(row) for row in found] == [
         (3, 2, 2, "MzGshnxlQ8CWUREFNVsnEw", "kafka"),
         (3, 2, None, None, "kafka"),
         (3, 2, None, None, "kafka"),
@@ -60,7 +60,7 @@ def test_ours_says_it_with_a_vote_and_without(tmp_path: Path) -> None:
     formatted(tmp_path / "b", ElectionState(7, 2))
     formatted(tmp_path / "c", ElectionState(8, -1, ReplicaKey(3)))
     found = rows(tmp_path, "quorum_state")
-    assert [said(row) for row in found] == [
+    assert [stated(row) for row in found] == [
         (5, None, 3, str(OTHER), "fastquorum"),
         (7, 2, None, None, "fastquorum"),
         (8, None, 3, None, "fastquorum"),
@@ -77,7 +77,7 @@ def test_an_object_store_says_the_same(tmp_path: Path, in_memory: Callable[[Path
 
 def test_nothing_was_saved_yet(tmp_path: Path) -> None:
     (row,) = rows(formatted(tmp_path), "quorum_state")
-    assert said(row) == (None, None, None, None, "fastquorum")
+    assert stated(row) == (None, None, None, None, "fastquorum")
     assert row["error"] is None
 
 
@@ -86,7 +86,7 @@ def test_there_is_none(tmp_path: Path) -> None:
     (path / QUORUM_STATE).unlink()
     (row,) = rows(path, "quorum_state")
     assert row["error"] == "there is no quorum state"
-    assert said(row) == (None,) * 5
+    assert stated(row) == (None,) * 5
 
 
 def test_both_are_there(tmp_path: Path) -> None:

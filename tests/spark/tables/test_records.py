@@ -14,7 +14,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Compression, Header, Record, load
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.spark.stored.options import _READERS
 from fastquorum.spark.stored.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
@@ -44,14 +44,14 @@ def dumped(name: str) -> Iterator[dict[str, Any]]:
             match = RECORD.match(line)
             if match is None:
                 continue
-            said = {"offset": int(match[1]), "epoch": epoch, "time": int(match[2]), "bytes": int(match[4])}
+            fields = {"offset": int(match[1]), "epoch": epoch, "time": int(match[2]), "bytes": int(match[4])}
             if match[5].startswith("payload: "):
-                yield said | {"is_control": False} | json.loads(match[5].removeprefix("payload: "))
+                yield fields | {"is_control": False} | json.loads(match[5].removeprefix("payload: "))
             else:
                 control = CONTROL.match(match[5])
                 assert control is not None
-                said |= {"is_control": True, "type": KAFKAS_NAMES[control[1]], "version": 0}
-                yield said | {"data": json.loads(control[2])}
+                fields |= {"is_control": True, "type": KAFKAS_NAMES[control[1]], "version": 0}
+                yield fields | {"data": json.loads(control[2])}
 
 
 def as_dumped(table: pa.Table) -> list[dict[str, Any]]:
@@ -81,8 +81,8 @@ def test_records_are_what_kafka_dumps_however_they_are_cut_up(replica: str, dump
 
 
 def test_a_large_segment_is_read_by_many_tasks_and_small_logs_by_one() -> None:
-    assert len(Scan.of({"path": str(CLUSTER / "c1"), "splitBytes": "40000"}).tasks()) == 5
-    assert len(Scan.of({"path": str(CLUSTER)}).tasks()) == 1
+    assert len(TableScan.of({"path": str(CLUSTER / "c1"), "splitBytes": "40000"}).tasks()) == 5
+    assert len(TableScan.of({"path": str(CLUSTER)}).tasks()) == 1
 
 
 def test_control_records_alone() -> None:
@@ -311,7 +311,7 @@ def test_an_index_that_is_wrong_is_no_reason_to_lose_a_record(tmp_path: Path) ->
 
 def test_a_segment_that_goes_before_it_is_read_is_named(tmp_path: Path) -> None:
     root = make_log(tmp_path / "n1", 12, roll=3)
-    scan = Scan.of({"path": str(root)})
+    scan = TableScan.of({"path": str(root)})
     tasks = scan.tasks()
     segments(root)[0].unlink()
     with pytest.raises(DirectoryError, match=r"00000000000000000000\.log: is not there"):
@@ -339,7 +339,7 @@ def test_what_a_running_node_writes_meanwhile_is_no_damage(tmp_path: Path, monke
 
 def test_what_is_appended_meanwhile_is_not_read(tmp_path: Path) -> None:
     root = make_log(tmp_path / "n1", 3)
-    scan = Scan.of({"path": str(root)})
+    scan = TableScan.of({"path": str(root)})
     (task,) = scan.tasks()
     with segments(root)[0].open("ab") as file:
         file.write(b"the beginning of a batch")
@@ -391,7 +391,7 @@ def test_an_object_store_is_read_as_directories_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"table": "recods"},
@@ -428,16 +428,16 @@ def test_an_object_store_is_read_as_directories_are() -> None:
     ],
     ids=str,
 )
-def test_what_nobody_knows_is_refused_with_what_there_is(options: dict[str, str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        Scan.of({"path": str(CLUSTER), **options})
+def test_what_nobody_knows_is_refused_with_what_there_is(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        TableScan.of({"path": str(CLUSTER), **options})
 
 
 @pytest.mark.parametrize("name", sorted(set(_READERS) - {"path", "table", "bootstrap"}))
 @pytest.mark.parametrize("value", ["", "  "])
 def test_an_option_that_is_empty_is_refused_as_it_would_mean_all_there_is(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name):
-        Scan.of({"path": str(CLUSTER), name: value})
+        TableScan.of({"path": str(CLUSTER), name: value})
 
 
 def test_where_a_log_is_committed_is_for_images(tmp_path: Path) -> None:
@@ -467,7 +467,7 @@ def test_a_log_that_its_node_cut_off_after_it_was_found_ends_there(tmp_path: Pat
     (segment,) = segments(root)
     size = segment.stat().st_size
     segment.write_bytes(segment.read_bytes() + bytes(4096))
-    scan = Scan.of({"path": str(root)})
+    scan = TableScan.of({"path": str(root)})
     (task,) = scan.tasks()
     with segment.open("r+b") as file:
         file.truncate(size * left // 10)

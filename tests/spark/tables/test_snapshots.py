@@ -14,7 +14,7 @@ from tests.spark.pipelines.invariant_logs import TOPIC, Log, change, noop
 from .directories import GOLDEN, rows
 
 END = 10
-"""Of `Log.begun`."""
+"""End of `Log.begun`."""
 
 
 def test_a_log_from_the_beginning_has_nothing_before_it() -> None:
@@ -25,12 +25,12 @@ def test_a_log_from_the_beginning_has_nothing_before_it() -> None:
 
 def test_a_log_that_begins_with_a_snapshot_has_its_records(tmp_path: Path) -> None:
     log = Log().begun().snapshot().add(noop()).snapshot()
-    (start, *said) = rows(log.write(tmp_path / "n1", begin=END), "base")
+    (start, *records) = rows(log.write(tmp_path / "n1", begin=END), "base")
     assert (start["type"], start["end_offset"], start["epoch"]) == (None, END, 1)
-    assert {each["end_offset"] for each in said} == {END}
-    names = [each["type"] for each in said]
+    assert {each["end_offset"] for each in records} == {END}
+    names = [each["type"] for each in records]
     assert names == ["FEATURE_LEVEL_RECORD", *["REGISTER_BROKER_RECORD"] * 3, "TOPIC_RECORD", "PARTITION_RECORD"]
-    assert str(TOPIC) in said[-1]["data"]
+    assert str(TOPIC) in records[-1]["data"]
     some = rows(tmp_path, "base", types="TOPIC_RECORD", columns="type,version,timestamp")
     assert [(each["type"], each["version"]) for each in some] == [(None, None), ("TOPIC_RECORD", 0)]
 

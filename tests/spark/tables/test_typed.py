@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.scan import TableScan, read_table
 from fastquorum.spark.stored.typed import record_types
 from fastquorum.types import Uuid
 from fastquorum.wire import Message
@@ -40,22 +40,22 @@ def log_of(directory: Path, *values: bytes) -> Path:
     return root
 
 
-def said(message: Struct, version: int, kind: pa.DataType) -> dict[str, Any]:
-    """Every field of the type: null where this version has none."""
+def fields_of(message: Struct, version: int, kind: pa.DataType) -> dict[str, Any]:
+    """Return every field of the type: null where this version has none."""
     known = {each.json_name: each for each in type(message).__wire__.fields}
     return {
-        name: _said(getattr(message, known[name].name), version, kind.field(name).type)
+        name: _plain(getattr(message, known[name].name), version, kind.field(name).type)
         if known[name].versions.has(version)
         else None
         for name in (field.name for field in kind)
     }
 
 
-def _said(value: Any, version: int, kind: pa.DataType) -> Any:
+def _plain(value: Any, version: int, kind: pa.DataType) -> Any:
     if isinstance(value, Struct):
-        return said(value, version, kind)
+        return fields_of(value, version, kind)
     if isinstance(value, list):
-        return [_said(each, version, kind.value_type) for each in value]
+        return [_plain(each, version, kind.value_type) for each in value]
     return str(value) if isinstance(value, Uuid) else value
 
 
@@ -73,7 +73,7 @@ def test_any_message_is_its_struct(tmp_path_factory: pytest.TempPathFactory, dra
     for row, (message, version) in zip(found.to_pylist(), drawn, strict=True):
         structs = {name: row[name] for name in record_types() if row[name] is not None}
         kind = record_types().get(name_of(type(message)))
-        expected = {} if kind is None else {kind.name: said(message, version, kind.struct)}
+        expected = {} if kind is None else {kind.name: fields_of(message, version, kind.struct)}
         assert repr(structs) == repr(expected)  # NaN is not itself
 
 
@@ -102,7 +102,7 @@ def test_control_records_have_structs_too(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [control(0, LeaderChangeMessage(version=1, leader_id=3, voters=[], granting_voters=[]))]})
     (row,) = rows(tmp_path, "control", typed="true", columns="LEADER_CHANGE")
     assert row["LEADER_CHANGE"]["leaderId"] == 3
-    assert "PARTITION_RECORD" not in Scan.of({"path": str(tmp_path), "table": "control", "typed": "true"}).columns
+    assert "PARTITION_RECORD" not in TableScan.of({"path": str(tmp_path), "table": "control", "typed": "true"}).columns
 
 
 def test_an_older_version_lacks_fields_and_one_at_its_default_has_it(tmp_path: Path) -> None:

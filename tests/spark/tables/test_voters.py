@@ -54,8 +54,8 @@ def test_kafkas_voters_came_and_went(node: str) -> None:
     assert [row["source"] for row in found[:4]] == [first, first, first, segment_name(0)]
     assert {row["kraft_version"] for row in found} == {1}
     (fourth,) = (row for row in found if row["voter_id"] == 4)
-    said = {name: fourth[name] for name in ("epoch", "directory_id", "listener", "host", "port")}
-    assert said == {
+    fields = {name: fourth[name] for name in ("epoch", "directory_id", "listener", "host", "port")}
+    assert fields == {
         "epoch": 3,
         "directory_id": "XsdI4ZcHmJz0QYu-nnlEVA",
         "listener": "CONTROLLER",

@@ -91,7 +91,7 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
 
 
 def write_again(quorum: Quorum, replica: Written, layout: Layout) -> None:
-    """As its node is by now."""
+    """Write a replica again as its node is by now."""
     shutil.rmtree(replica.path)
     write(quorum, replica, layout)
 

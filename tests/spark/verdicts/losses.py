@@ -14,9 +14,9 @@ from tests.spark.verdicts.directories import Layout, Written, write_again
 from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Batch, Node, Quorum
 
 _EPOCH_AT: Final = 12
-"""Of the leader's epoch in a batch's header, which no checksum is of."""
+"""Position of the leader's epoch in a batch's header, which the checksum does not cover."""
 _CHECKED_AT: Final = 21
-"""From there on a checksum is of a batch's bytes."""
+"""Position from which on a checksum covers a batch's bytes."""
 _LENGTH_AT: Final = 8
 
 
@@ -43,7 +43,7 @@ class Damaged(NamedTuple):
     layout: Layout
     replica: Written
     all: list[Node]
-    """Of all directories."""
+    """Nodes of all directories."""
 
     @property
     def kept_end(self) -> int:
@@ -112,8 +112,8 @@ def all_removed(world: Damaged) -> Loss:
 
 
 def _nothing_left(world: Damaged, begin: int) -> Loss:
-    """Of a log that begins there. Beside an empty one the epochs that it had prove the loss, too, unless the last of
-    them began at 0: then its first record may never have been synced."""
+    """Return the loss of a log that begins at `begin`, and is empty. Beside it the epochs that it had prove the loss,
+    too, unless the last of them began at 0: then its first record may never have been synced."""
     is_kept = world.kept_end > begin
     has_epochs = world.layout.has_epochs and begin == 0 and world.last_epoch_start > 0
     return Loss(world.replica, is_proven=is_kept or has_epochs, breaks_promise=is_kept or has_epochs)
@@ -175,7 +175,7 @@ def log_removed(world: Damaged) -> Loss:
 
 
 def all_but_meta_properties_removed(world: Damaged) -> Loss:
-    """As of a node of Kafka's whose log is gone."""
+    """Remove all but meta.properties, as for a node of Kafka's whose log is gone."""
     (world.replica.path / OWN_PROPERTIES).unlink()
     return log_removed(world)
 
@@ -265,14 +265,15 @@ def offset_flipped(world: Damaged) -> Loss | None:
 
 
 def bytes_behind(world: Damaged) -> Loss:
-    """Of which nothing says what they are."""
+    """Write bytes behind the log; nothing says what they are."""
     with world.replica.segments[-1].open("ab") as file:
         file.write(world.chance.randbytes(world.chance.choice((1, 37, 200))))
     return Loss(world.replica, is_proven=False, is_torn=True)
 
 
 def _committed(world: Damaged) -> list[Batch]:
-    """Whose values may be others: what a deposed leader has in place of committed records is none of them."""
+    """Return the batches that may be replaced. What a deposed leader has in place of committed records is not among
+    them."""
     return [
         each
         for each in world.replica.node.batches
@@ -281,7 +282,7 @@ def _committed(world: Damaged) -> list[Batch]:
 
 
 def other_bytes(world: Damaged) -> Loss | None:
-    """Of the same offsets and epoch."""
+    """Write other bytes of the same offsets and epoch."""
     pool = _committed(world)
     if not pool:
         return None

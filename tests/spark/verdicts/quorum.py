@@ -80,7 +80,7 @@ class Batch:
     epoch: int
     data: bytes
     voters: Ids | None = None
-    """Of a batch that is a set of voters."""
+    """Voters, if the batch is a set of voters."""
     is_control: bool = False
 
 
@@ -89,7 +89,7 @@ class Node:
     """What one replica has on disk."""
 
     id: int
-    """Of a node and its directory, as of `node_id_of`."""
+    """Id of a node and its directory, as of `node_id_of`."""
     batches: list[Batch] = field(default_factory=list)
     epoch: int = 0
     high_watermark: int = 0
@@ -117,11 +117,11 @@ class Node:
 
     @property
     def up_to_date(self) -> tuple[int, int]:
-        """As votes go by: its last epoch and its end."""
+        """Last epoch and end, by which votes are granted."""
         return (self.batches[-1].epoch if self.batches else self.start_epoch), self.end
 
     def epoch_before(self, end: int) -> int | None:
-        """Of the record before an offset; None: it does not have that."""
+        """Return the epoch of the record before an offset; None: the node does not have it."""
         if end == 0:
             return 0
         for each in self.batches:
@@ -181,7 +181,7 @@ class Quorum:
         self.pending: int | None = None
         """The offset of a set of voters that is not committed yet."""
         self.copies: list[Node] = []
-        """Of directories, taken while their nodes ran."""
+        """Copies of directories, taken while their nodes ran."""
 
     def run(self, steps: int) -> None:
         happenings: list[tuple[Callable[[], None], int]] = [

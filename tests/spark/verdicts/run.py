@@ -10,7 +10,7 @@ from fastquorum.spark.engines.engine import Engine
 from fastquorum.spark.engines.opening import engine
 from tests.spark.verdicts.worlds import faults
 
-_SAID_EVERY: Final = 50
+_REPORT_EVERY: Final = 50
 _SPARK: Final = "local[2]"
 
 
@@ -31,7 +31,7 @@ def verdicts(root: Path, worlds: int, *, seed: int, by_spark: bool, say: Callabl
                 failures[at] = found
                 say(f"world {at}: {json.dumps(found, indent=2)}")
                 say(_again(at))
-            if number % _SAID_EVERY == 0:
+            if number % _REPORT_EVERY == 0:
                 say(f"{number} of {worlds} worlds, {len(failures)} with a wrong verdict")
     assert not failures, (
         f"wrong verdicts in worlds {', '.join(map(str, failures))}: --seed N --worlds 1 shows one again"

@@ -9,13 +9,13 @@ import pytest
 from fastquorum.errors import DirectoryError
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pipelines.invariants import findings
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.stored.live_logs import LOOKS_MAX
 from fastquorum.storage.names import checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.spark.verdicts.live import Live, happening_before_read
 
-NO_ALARMS = {Verdict.SAME, Verdict.BEHIND, Verdict.TAIL, Verdict.STALE}
+NO_ALARMS = {ReplicaVerdict.SAME, ReplicaVerdict.BEHIND, ReplicaVerdict.TAIL, ReplicaVerdict.STALE}
 HAPPENINGS = [Live.retain, Live.append_and_roll, Live.cut_off]
 
 
@@ -23,16 +23,16 @@ def _nothing() -> None:
     """Its nodes do nothing more."""
 
 
-def said_of_replicas(root: Path) -> set[str]:
+def replica_alarms(root: Path) -> set[str]:
     return {row["verdict"] for row in LocalEngine(1).audit_replicas(str(root)).to_pylist()} - NO_ALARMS
 
 
-def said_of_promises(root: Path) -> set[str]:
+def broken_promises(root: Path) -> set[str]:
     return set(findings.as_report(LocalEngine(1).audit_invariants(str(root)))["kinds"])
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS)
-@pytest.mark.parametrize(("audit", "numbers"), [(said_of_replicas, (9, 30)), (said_of_promises, (14, 40))])
+@pytest.mark.parametrize(("audit", "numbers"), [(replica_alarms, (9, 30)), (broken_promises, (14, 40))])
 def test_what_a_running_node_does_while_it_is_read_is_no_finding(
     audit: Callable[[Path], set[str]], numbers: tuple[int, ...], happening: Callable[[Live], None], tmp_path: Path
 ) -> None:
@@ -43,7 +43,7 @@ def test_what_a_running_node_does_while_it_is_read_is_no_finding(
         assert number in reads
 
 
-@pytest.mark.parametrize("audit", [said_of_replicas, said_of_promises])
+@pytest.mark.parametrize("audit", [replica_alarms, broken_promises])
 def test_what_all_append_while_they_are_found_is_no_finding(audit: Callable[[Path], set[str]], tmp_path: Path) -> None:
     """The first one was seen before it had what the last one's mark says is committed."""
     for number in range(8):
@@ -52,7 +52,7 @@ def test_what_all_append_while_they_are_found_is_no_finding(audit: Callable[[Pat
             assert audit(live.root) == set(), number
 
 
-@pytest.mark.parametrize(("audit", "numbers"), [(said_of_replicas, (15, 21)), (said_of_promises, (15, 40))])
+@pytest.mark.parametrize(("audit", "numbers"), [(replica_alarms, (15, 21)), (broken_promises, (15, 40))])
 def test_a_stale_tail_that_is_cut_off_between_two_reads_is_no_finding(
     audit: Callable[[Path], set[str]], numbers: tuple[int, ...], tmp_path: Path
 ) -> None:

@@ -24,9 +24,9 @@ class Forgetful(LocalEngine):
 
 
 def test_verdicts_over_a_few_worlds_are_what_is_known_of_them(tmp_path: Path) -> None:
-    said: list[str] = []
-    assert verdicts(tmp_path, 2, seed=7, by_spark=False, say=said.append)["worlds"] == 2
-    assert said == []
+    lines: list[str] = []
+    assert verdicts(tmp_path, 2, seed=7, by_spark=False, say=lines.append)["worlds"] == 2
+    assert lines == []
 
 
 def test_an_engine_that_says_something_else_is_a_wrong_verdict(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from fastquorum.spark.engines.engine import Engine
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.local_reads import clusters_at
 from fastquorum.spark.pipelines.invariants import findings
-from fastquorum.spark.pipelines.invariants.findings import Kind
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.invariants.findings import FindingKind
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from tests.spark.verdicts.directories import Layout, Written, dressed, emptied, of_stranger, written
 from tests.spark.verdicts.losses import LOSSES, Damaged, Loss, older_put_back
 from tests.spark.verdicts.quorum import Quorum, node_id_of
@@ -22,7 +22,7 @@ from tests.spark.verdicts.scenes import play
 
 _STEPS: Final = (10, 40, 80, 150)
 _THREADS: Final = 3
-_ALARMS: Final = frozenset({Verdict.DIVERGENT, Verdict.LACKING, Verdict.UNDECIDED})
+_ALARMS: Final = frozenset({ReplicaVerdict.DIVERGENT, ReplicaVerdict.LACKING, ReplicaVerdict.UNDECIDED})
 
 Row = tuple[Any, ...]
 
@@ -34,7 +34,7 @@ class Findings(NamedTuple):
     """Verdict, offset, committed end, and why."""
     promises: list[Row]
 
-    def of(self, *verdicts: Verdict) -> list[str]:
+    def of(self, *verdicts: ReplicaVerdict) -> list[str]:
         return sorted(name for name, row in self.replicas.items() if row[0] in verdicts)
 
     @property
@@ -116,14 +116,16 @@ def faults(seed: int, root: Path, others: dict[str, Engine]) -> Iterator[str]:
 
 def _of_healthy(world: World, found: Findings) -> Iterator[str]:
     quorum, committed = world.quorum, found.committed
-    if accused := found.of(Verdict.DIVERGENT, Verdict.LACKING):
+    if accused := found.of(ReplicaVerdict.DIVERGENT, ReplicaVerdict.LACKING):
         yield f"healthy replicas are divergent, or lack records: {accused}, {found.replicas}"
     # Before anything is committed a log that lost it looks like one that never had it.
-    undecided = [each for each in found.of(Verdict.UNDECIDED) if not _may_be_undecided(quorum, found.replicas[each])]
+    undecided = [
+        each for each in found.of(ReplicaVerdict.UNDECIDED) if not _may_be_undecided(quorum, found.replicas[each])
+    ]
     if quorum.committed and undecided:
         yield f"healthy replicas are undecided: {undecided}, {found.replicas}"
     # A node does not start without the file that names it, whatever its log is.
-    if broken := [each for each in found.promises if world.layout.is_named or each[0] != Kind.PROPERTIES]:
+    if broken := [each for each in found.promises if world.layout.is_named or each[0] != FindingKind.PROPERTIES]:
         yield f"healthy logs break promises: {broken}"
     if (committed or 0) < quorum.committed:
         yield f"offset {committed} is called the committed end, and {quorum.committed} was"
@@ -131,7 +133,7 @@ def _of_healthy(world: World, found: Findings) -> Iterator[str]:
 
 
 def _may_be_undecided(quorum: Quorum, row: Row) -> bool:
-    """Of what a majority holds, and no leader committed, logs do not tell (Raft, figure 8); of all before they do."""
+    """Return whether logs cannot tell: a majority holds it, and no leader committed it (Raft, figure 8)."""
     _, offset, committed_end, _ = row
     return offset is not None and quorum.committed <= offset < (committed_end or 0)
 
@@ -152,13 +154,13 @@ def _of_damaged(world: World, loss: Loss, healthy: Findings, found: Findings) ->
     if is_proven and not found.of(*_ALARMS):
         yield f"the replicas' audit is silent: {found.replicas}"
     is_torn_end = loss.is_torn and loss.replica.node.end >= (found.committed or 0)
-    if is_torn_end and name in found.of(Verdict.DIVERGENT):
+    if is_torn_end and name in found.of(ReplicaVerdict.DIVERGENT):
         yield f"what lies behind all that is committed is accused: {found.replicas}"
     if loss.breaks_promise and not found.promises:
         yield f"the promises' audit is silent: {found.replicas}"
     # The only voter is right, whatever became of it.
     is_only_voter = set(_voters(world)) == {loss.replica.node.id}
-    if not is_only_voter and (accused := [each for each in found.of(Verdict.DIVERGENT) if each != name]):
+    if not is_only_voter and (accused := [each for each in found.of(ReplicaVerdict.DIVERGENT) if each != name]):
         yield f"others are accused: {accused}, {found.replicas}"
     # A nameless one without a log is no directory of a replica, and has no vote any more.
     is_seen = name in found.replicas
@@ -168,7 +170,7 @@ def _of_damaged(world: World, loss: Loss, healthy: Findings, found: Findings) ->
 
 
 def _voters(world: World) -> tuple[int, ...]:
-    """Those in force along the log that goes farthest."""
+    """Return the voters in force along the log that goes farthest."""
     best = max((each.node for each in world.replicas), key=lambda node: node.up_to_date)
     return best.voters(world.quorum.initial)
 

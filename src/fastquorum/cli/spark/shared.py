@@ -20,7 +20,7 @@ from fastquorum.types import is_text
 
 if TYPE_CHECKING:
     from fastquorum.spark.engines.engine import Engine
-    from fastquorum.spark.stored.logs import Found
+    from fastquorum.spark.stored.logs import FoundLogs
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
@@ -160,7 +160,7 @@ class Inputs(NamedTuple):
     """Paths that are no directory of a replica."""
 
 
-def check_in(master: str | None, *paths: str) -> "list[Found]":
+def check_in(master: str | None, *paths: str) -> "list[FoundLogs]":
     """Raise the error that a read of no logs would bring once Spark is up, or that keeps all of a path from being
     looked at. Return what each path means. A Spark Connect server reads its own files."""
     check_arrow()

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastquorum.load.hdr import Histogram
 from fastquorum.load.result import SWEEP_FORMAT, Result
-from fastquorum.pages.chart import Axis, Chart, Mark, Pen, Series
+from fastquorum.pages.chart import Axis, Chart, Marker, Pen, Series
 from fastquorum.pages.text import number
 
 _BIN_S: Final = 0.1
@@ -61,7 +61,7 @@ def _over_load(result: Result) -> list[Chart]:
     achieved = [(x, float(step["achieved_per_s"])) for x, step in zip(offered, steps, strict=True)]
     marks = []
     if result["knee"] is not None:
-        marks.append(Mark(result["knee"]["offered_per_s"], f"knee {result['knee']['achieved_per_s']:,.0f}/s"))
+        marks.append(Marker(result["knee"]["offered_per_s"], f"knee {result['knee']['achieved_per_s']:,.0f}/s"))
     x = Axis("offered, records/s", "log")
     throughput = Chart(
         "throughput",
@@ -107,8 +107,8 @@ def _timeline(result: Result) -> list[Chart]:
     offered = result["plan"]["records_per_s"]
     if offered:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))
-    marks = [Mark(each["t_s"], f"kill -9 of node {each['node_id']}", is_bad=True) for each in result["kills"]]
-    marks += [Mark(each["t_s"], f"node {each['leader']} leads epoch {each['epoch']}") for each in result["elections"]]
+    marks = [Marker(each["t_s"], f"kill -9 of node {each['node_id']}", is_bad=True) for each in result["kills"]]
+    marks += [Marker(each["t_s"], f"node {each['leader']} leads epoch {each['epoch']}") for each in result["elections"]]
     heard = [(_middle_s(point), point) for point in _with_gaps(points)]
     latencies = [
         Series(name, [(at, point[f"{name}_us"] if point["acknowledged"] else math.nan) for at, point in heard])

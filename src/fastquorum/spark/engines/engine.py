@@ -10,7 +10,7 @@ from fastquorum.spark.pipelines.placement import Limits
 
 
 class Latencies(NamedTuple):
-    """What `latency` comes to."""
+    """Results of `latency`."""
 
     merged: pa.Table
     compared: pa.Table | None
@@ -43,4 +43,4 @@ class Engine(Protocol):
         """`pipelines.image_diff.SCHEMA`."""
 
     def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
-        """Of results of load."""
+        """Return latencies from results of the load generator."""

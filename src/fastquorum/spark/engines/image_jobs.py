@@ -56,8 +56,8 @@ def placements(
         return placing.PACKING.packed(cluster_id, found)
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
-    told = both.applyInArrow(place, from_arrow_schema(PACKED))
-    return with_rows(told, [placing.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
+    placed = both.applyInArrow(place, from_arrow_schema(PACKED))
+    return with_rows(placed, [placing.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
 def placement(
@@ -99,14 +99,14 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
         for batch in batches:
             yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
 
-    told = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
-    unread = ((whose, chosen.unread[whose]) for whose in chosen.compared if whose in chosen.unread)
-    more = [differing.not_compared(whose, whose, why) for whose, why in unread]
+    found = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
+    unread = ((cluster_id, chosen.unread[cluster_id]) for cluster_id in chosen.compared if cluster_id in chosen.unread)
+    more = [differing.not_compared(cluster_id, cluster_id, why) for cluster_id, why in unread]
     more += [
-        differing.not_proven((whose, whose), (from_offset, chosen.end_of(whose, to_offset)), why)
-        for whose, why in chosen.unproven.items()
+        differing.not_proven((cluster_id, cluster_id), (from_offset, chosen.end_of(cluster_id, to_offset)), why)
+        for cluster_id, why in chosen.unproven.items()
     ]
-    return with_rows(told, more)
+    return with_rows(found, more)
 
 
 def image_diff_between(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastquorum.spark.engines.reads import choice, of_directories, read_now, table, told_of, with_rows
+from fastquorum.spark.engines.reads import choice, directory_rows, of_directories, read_now, table, with_rows
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import timeline as telling
@@ -29,47 +29,50 @@ if TYPE_CHECKING:
 
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
-    """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffled, by cluster, is a
-    header of each batch; snapshots are read for whether they are good."""
+    """Compare the replicas of each cluster: a row for each, with its verdict (same, behind, uncommitted tail,
+    divergent, ...). Spark shuffles, by cluster, a header of each batch. Snapshots are read only to see whether they are
+    good."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    told = told_of(spark, path)
+    known = directory_rows(spark, path)
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
-    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
+    both = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
     return both.applyInArrow(auditing.audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
 
 def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
-    """What breaks a promise of a metadata log, of `findings.SCHEMA`: no rows, none is broken. Shuffled, by directory,
-    are a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
+    """Find what breaks a promise of a metadata log (`findings.SCHEMA`); no rows if nothing does. Spark shuffles, by
+    directory, a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
     findings."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema, said = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
+    schema, facts_schema = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
     types, mode = ",".join(facts.TYPES), "quarantine"
-    known = told_of(spark, path)
-    told = read_now(
+    known = directory_rows(spark, path)
+    states = read_now(
         table(spark, path, "checkpoints", offsets.CHECKPOINT_COLUMNS, mode=mode).unionByName(
             table(spark, path, "quorum_state", offsets.STATE_COLUMNS, mode=mode), allowMissingColumns=True
         )
     )
     batches = table(spark, path, "batches", whole.BATCH_COLUMNS, mode=mode)
     control = table(spark, path, "control", leaders.COLUMNS, mode=mode, types=leaders.TYPE)
-    base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(facts.base_facts, said)
+    base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
+        facts.base_facts, facts_schema
+    )
     records = table(spark, path, "records", facts.COLUMNS, mode=mode)  # of all types: can it be read?
     replay = table(spark, path, "replay", facts.REPLAY_COLUMNS, mode=mode)
-    told_by_records = (
-        records.mapInArrow(facts.record_facts, said)
+    log_facts = (
+        records.mapInArrow(facts.record_facts, facts_schema)
         .unionAll(base)
-        .unionAll(replay.mapInArrow(facts.replay_facts, said))
+        .unionAll(replay.mapInArrow(facts.replay_facts, facts_schema))
     )
     checkpoints = table(spark, path, "snapshots", snapshots.COLUMNS, mode=mode)
     of_cluster = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
     found = (
         batches.groupBy("directory")
-        .cogroup(told.groupBy("directory"))
+        .cogroup(states.groupBy("directory"))
         .applyInArrow(offsets.audit_offsets, schema)
-        .unionAll(told_by_records.groupBy("directory").applyInArrow(replaying.audit_log, schema))
+        .unionAll(log_facts.groupBy("directory").applyInArrow(replaying.audit_log, schema))
         .unionAll(of_cluster.applyInArrow(majority.audit_majority, schema))
         .unionAll(control.groupBy("cluster_id").applyInArrow(leaders.audit_leaders, schema))
         .unionAll(checkpoints.mapInArrow(_audit_snapshots, schema))
@@ -88,12 +91,13 @@ def anomalies(
     window_minutes: float = unusual.WINDOW_MINUTES,
     sensitivity: str = unusual.Sensitivity.NORMAL,
 ) -> "DataFrame":
-    """What is unusual in each cluster's log, of `anomalies.SCHEMA`: a row for each finding, and one of what was looked
-    at. Shuffled, by cluster, are a few numbers of each record of one replica. UsageError: as of `Settings.of`."""
+    """Find what is unusual in each cluster's log: a row for each finding, and one of what was looked at
+    (`anomalies.SCHEMA`). Spark shuffles, by cluster, a few numbers of each record of one replica. UsageError: as of
+    `Settings.of`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    settings = unusual.Settings.of(window_minutes, sensitivity)
-    schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
+    settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
+    schema, signals_schema = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
     chosen = choice(spark, path)
     unread = chosen.unread
@@ -110,18 +114,18 @@ def anomalies(
     base = of_directories(spark, path, chosen.directories, "base", unusual.BASE_COLUMNS, mode="quarantine", types=types)
     checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS, mode="quarantine")
     signals = (
-        records.mapInArrow(unusual.record_signals, said)
-        .unionAll(base.mapInArrow(unusual.base_signals, said))
-        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
+        records.mapInArrow(unusual.record_signals, signals_schema)
+        .unionAll(base.mapInArrow(unusual.base_signals, signals_schema))
+        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, signals_schema))
     )
     found = signals.groupBy("cluster_id").applyInArrow(find, schema)
     return with_rows(found, [unusual.unread(cluster_id, why) for cluster_id, why in unread.items()])
 
 
 def timelines(spark: "SparkSession", path: str) -> "DataFrame":
-    """All that `timeline` tells of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
-    is told from there; a cluster that cannot be told has a summary that says why. Shuffled, by cluster, is every record
-    of one replica with its JSON text, and of such a snapshot what it says of brokers, topics and partitions."""
+    """Return the timeline of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
+    starts there; a cluster whose timeline cannot be made has a summary that says why. Spark shuffles, by cluster, every
+    record of one replica with its JSON text, and a snapshot's records of brokers, topics and partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = choice(spark, path)
@@ -129,8 +133,8 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         start, end, why = chosen.reach(cluster_id)
-        told = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
-        return telling.PACKING.packed(cluster_id, told)
+        found = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
+        return telling.PACKING.packed(cluster_id, found)
 
     def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":
         return of_directories(spark, path, chosen.directories, name, columns, **options)
@@ -138,18 +142,18 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     records = read("records", telling.COLUMNS, mode="quarantine")
     base = read("base", telling.BASE_COLUMNS, mode="quarantine", types=",".join(telling.BASE_TYPES))
     both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
-    told = both.applyInArrow(tell, from_arrow_schema(PACKED))
-    return with_rows(told, [telling.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
+    found = both.applyInArrow(tell, from_arrow_schema(PACKED))
+    return with_rows(found, [telling.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
 def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
-    """What each cluster went through: `events`, `partitions`, `brokers` or `summary` (JSON), with the cluster's id in
-    front. UsageError: there is no such part."""
+    """Return one part of each cluster's timeline, `events`, `partitions`, `brokers` or `summary` (JSON), with the
+    cluster's id in front. UsageError: there is no such part."""
     return part_of(timelines(spark, path), telling.PACKING, part)
 
 
 def part_of(whole: "DataFrame", packing: Packing[Any], part: str) -> "DataFrame":
-    """One part of what a pipeline tells of each cluster. UsageError: there is none of this name."""
+    """Return one part of a pipeline's result for each cluster. UsageError: there is no part of this name."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

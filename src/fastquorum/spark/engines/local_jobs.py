@@ -23,7 +23,7 @@ from fastquorum.spark.stored.stores import store_of
 
 
 class LocalEngine:
-    """As of `engine.Engine`; `threads`: None: one a core."""
+    """The engine of one process. `threads`: None: one a core."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
@@ -42,7 +42,7 @@ class LocalEngine:
         window_minutes: float = unusual.WINDOW_MINUTES,
         sensitivity: str = unusual.Sensitivity.NORMAL,
     ) -> pa.Table:
-        settings = unusual.Settings.of(window_minutes, sensitivity)
+        settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
         found = self._of_each(path, lambda each: _anomalies(each, settings))
         return pa.concat_tables([unusual.SCHEMA.empty_table(), *found])
 
@@ -107,7 +107,7 @@ class LocalEngine:
 # --- of one cluster ---------------------------------------------------------------------------------------------------
 
 
-def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
+def _anomalies(cluster: LocalCluster, settings: unusual.AnomalySettings) -> pa.Table:
     chosen = Choice.of(cluster.choice())
     for cluster_id, why in chosen.unread.items():
         return unusual.unread(cluster_id, why)
@@ -136,20 +136,20 @@ def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
 def _timeline(cluster: LocalCluster) -> pa.Table:
     chosen = Choice.of(cluster.choice())
     for cluster_id, why in chosen.unread.items():
-        return telling.not_told(cluster_id, why)
+        return telling.unchecked(cluster_id, why)
     records = cluster.read("records", telling.COLUMNS, directories=chosen.directories)
     base = cluster.read(
         "base", telling.BASE_COLUMNS, directories=chosen.directories, types=",".join(telling.BASE_TYPES)
     )
     start, end, unproven = chosen.reach(cluster.id)
-    told = telling.timeline_or_why(cluster.id, records, base, end, unproven, log_start=start)
-    return telling.PACKING.packed(cluster.id, told)
+    found = telling.timeline_or_why(cluster.id, records, base, end, unproven, log_start=start)
+    return telling.PACKING.packed(cluster.id, found)
 
 
 def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
     chosen = Choice.of(cluster.choice(OfImage(at)))
     for cluster_id, why in chosen.unread.items():
-        return placing.not_told(cluster_id, why)
+        return placing.unchecked(cluster_id, why)
     partitions, brokers, configs = (
         _image(cluster, chosen, name, columns, at)
         for name, columns in (
@@ -187,7 +187,7 @@ def _image(
 
 
 def _merged(choices: Iterable[Choice]) -> Choice:
-    """Of all clusters of a path."""
+    """Merge the choices of a path's clusters into one."""
     whole = Choice([], {}, {}, {}, {}, {})
     for each in choices:
         whole.directories.extend(each.directories)

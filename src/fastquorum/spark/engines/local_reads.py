@@ -15,9 +15,9 @@ import pyarrow as pa
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
 from fastquorum.spark.pipelines.candidates import OfImage
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 from fastquorum.spark.stored.live_logs import settled
-from fastquorum.spark.stored.logs import Found, find_all
+from fastquorum.spark.stored.logs import FoundLogs, find_all
 from fastquorum.spark.stored.splits import SPLIT_BYTES
 
 T = TypeVar("T")
@@ -27,10 +27,10 @@ _SPLIT_BYTES_MIN: Final = 1 << 20
 
 
 class LocalCluster(NamedTuple):
-    """The directories of one cluster; or those that nothing says the cluster of."""
+    """The directories of one cluster, or those whose cluster is not known."""
 
     id: str | None
-    found: Found
+    found: FoundLogs
     threads: int
 
     def read(
@@ -42,10 +42,10 @@ class LocalCluster(NamedTuple):
         mapped: tuple[Mapping, pa.Schema] | None = None,
         **options: Any,
     ) -> pa.Table:
-        """These columns, or what `mapped` makes of their batches; of these directories alone, if any are named."""
+        """Read these columns, or what `mapped` makes of their batches; of these directories alone, if any are named."""
         wanted = None if directories is None else set(directories)
         found = self.found if wanted is None else self.found.only(wanted)
-        scan = Scan.of(
+        scan = TableScan.of(
             {
                 "path": ",",  # whatever it says: the logs are found already
                 "table": table,
@@ -61,28 +61,28 @@ class LocalCluster(NamedTuple):
         batches = in_order(lambda task: list(read(task)), scan.tasks(found), self.threads)
         return pa.Table.from_batches([batch for each in batches for batch in each], schema)
 
-    def told(self) -> pa.Table:
-        """What is known of the directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`, and
+    def directory_rows(self) -> pa.Table:
+        """Return what else is known of the directories (`audit_replicas.DIRECTORY_COLUMNS`, and
         `choosing.LOG_KIND`)."""
         present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND))
         snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
         return auditing.joined(self.read("voters", auditing.VOTER_COLUMNS), present, snapshots)
 
     def batches(self) -> pa.Table:
-        """The headers of all batches (`audit_replicas.BATCH_COLUMNS`)."""
+        """Return the headers of all batches (`audit_replicas.BATCH_COLUMNS`)."""
         return self.read("batches", auditing.BATCH_COLUMNS)
 
     def judged(self) -> pa.Table:
-        """What its replicas are, of `audit_replicas.SCHEMA`."""
-        told = self.told()  # marks before batches: a node that runs goes on meanwhile
-        return auditing.audit_cluster(self.batches(), told)
+        """Return a verdict on each replica (`audit_replicas.SCHEMA`)."""
+        known = self.directory_rows()  # marks before batches: a node that runs goes on meanwhile
+        return auditing.audit_cluster(self.batches(), known)
 
     def choice(self, image: OfImage | None = None) -> pa.Table:
-        """What is to be read of it, of `choosing.CHOICE`. `image`: as there."""
-        told = self.told()
-        return choosing.choice_of(self.batches(), told, image)
+        """Choose which replica is read, and how far (`choosing.CHOICE`). `image`: as of `choice_of`."""
+        known = self.directory_rows()
+        return choosing.choice_of(self.batches(), known, image)
 
-    def _split_bytes(self, found: Found) -> int:
+    def _split_bytes(self, found: FoundLogs) -> int:
         size_bytes = sum(entry.size_bytes for log in found.logs for entry in log.files)
         return min(max(size_bytes // self.threads, _SPLIT_BYTES_MIN), SPLIT_BYTES)
 
@@ -99,7 +99,7 @@ def of_each(
     def of(first: LocalCluster) -> T:
         looks = 0
 
-        def found() -> Found:
+        def found() -> FoundLogs:
             nonlocal looks
             looks += 1
             return first.found if looks == 1 else _of_cluster(find_all(path), first.id)
@@ -110,7 +110,7 @@ def of_each(
 
 
 def clusters_at(path: str, threads: int | None = None) -> list[LocalCluster]:
-    """All that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find_all`."""
+    """Find all logs that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find_all`."""
     found = find_all(path)
     ids = {log.cluster_id for log in found.logs} | {each.log.cluster_id if each.log else None for each in found.faults}
     threads = threads or os.cpu_count() or 1
@@ -118,15 +118,15 @@ def clusters_at(path: str, threads: int | None = None) -> list[LocalCluster]:
     return [LocalCluster(cluster_id, _of_cluster(found, cluster_id), threads) for cluster_id in in_order]
 
 
-def _of_cluster(found: Found, cluster_id: str | None) -> Found:
-    return Found(
+def _of_cluster(found: FoundLogs, cluster_id: str | None) -> FoundLogs:
+    return FoundLogs(
         [log for log in found.logs if log.cluster_id == cluster_id],
         [each for each in found.faults if (each.log.cluster_id if each.log else None) == cluster_id],
     )
 
 
 def in_order(work: Callable[[Any], Any], tasks: Sequence[Any], threads: int) -> Iterator[Any]:
-    """What each task comes to, in their order; never more of them under way, or waiting to be taken, than threads."""
+    """Yield the results of tasks, in their order. At most `threads` tasks run, or wait to be taken, at once."""
     if threads == 1 or len(tasks) <= 1:
         yield from map(work, tasks)
         return

@@ -18,23 +18,23 @@ _MEANS_OTHERS: Final = frozenset("*?[,")
 
 
 class Choice(NamedTuple):
-    """Whose records are read."""
+    """Which directory of each cluster is read, and how far."""
 
     directories: list[str]
     starts: dict[str | None, int | None]
-    """Of each cluster, where the log that is read begins; None: none is, or nobody knows."""
+    """By cluster: where the log that is read begins; None: none is read, or it is not known."""
     ends: dict[str | None, int | None]
-    """Of each cluster, how far its records are committed, exclusive; None: nobody could decide, and none is read."""
+    """By cluster: how far its records are committed, exclusive; None: it could not be decided, and none is read."""
     owners: dict[str, str | None]
-    """The cluster of each directory that one has been decided for."""
+    """By directory that is read: its cluster."""
     unread: dict[str | None, str]
-    """Why nobody could decide, by cluster."""
+    """By cluster: why no directory could be chosen."""
     unproven: dict[str | None, str]
-    """Why what is read may not be committed, by cluster; of a cluster that is not named, it is."""
+    """By cluster: why what is read may not be committed. A cluster that is not named here is proven."""
 
     @classmethod
     def of(cls, chosen: pa.Table) -> Self:
-        """Of `choosing.CHOICE`."""
+        """Collect the rows of `choosing.CHOICE`."""
         rows = sorted(chosen.to_pylist(), key=lambda row: row["directory"])
         return cls(
             [row["directory"] for row in rows if row["unread"] is None],
@@ -47,22 +47,22 @@ class Choice(NamedTuple):
 
     @property
     def compared(self) -> list[str | None]:
-        """Clusters that can be compared with others: those of user records only where there are none but these."""
+        """Clusters that can be compared with others; clusters of user records only if there are no others."""
         others = [each for each in self.ends if self.unread.get(each) != choosing.USER_RECORDS]
         return others or list(self.ends)
 
     def reach(self, cluster_id: str | None) -> tuple[int | None, int | None, str | None]:
-        """Of a cluster where the log that is read begins, where what is committed of it ends, and why it may not be."""
+        """Return where a cluster's log begins, up to where it is committed, and why that may be unproven."""
         return self.starts.get(cluster_id), self.ends.get(cluster_id), self.unproven.get(cluster_id)
 
     def of_cluster(self, cluster_id: str | None) -> "Choice":
-        """What was chosen of one of them."""
+        """Return the choice for one cluster alone."""
         owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
         starts, ends = ({cluster_id: each.get(cluster_id)} for each in (self.starts, self.ends))
         return Choice(list(owners), starts, ends, owners, {}, {})
 
     def end_of(self, cluster_id: str | None, at: int | None) -> int | None:
-        """Where an image as of this offset, if any, ends."""
+        """Return where an image as of offset `at`, if any, ends."""
         end = self.ends.get(cluster_id)
         return end if at is None or end is None else min(at, end)
 
@@ -82,14 +82,16 @@ def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str 
 
 
 def why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
-    """Why two clusters cannot be compared; None: they can."""
-    return next((its.unread[whose] for its, whose in zip(chosen, pair, strict=True) if whose in its.unread), None)
+    """Return why two clusters cannot be compared; None: they can."""
+    return next(
+        (its.unread[cluster_id] for its, cluster_id in zip(chosen, pair, strict=True) if cluster_id in its.unread), None
+    )
 
 
 def unproven_of(
     chosen: Sequence[Choice], pair: tuple[str | None, str | None], at: int | None
 ) -> list[tuple[tuple[int | None, int | None], str]]:
-    """Where the images of two clusters end, and why one of these may not be committed; of each that is so."""
+    """Return where the images of two clusters end, and why one of them may not be committed; nothing if both are."""
     one, other = (its.end_of(cluster_id, at) for its, cluster_id in zip(chosen, pair, strict=True))
     both = zip(chosen, pair, strict=True)
     return [((one, other), its.unproven[cluster_id]) for its, cluster_id in both if cluster_id in its.unproven]
@@ -119,10 +121,10 @@ def of_directories(
     return rows if "directory" in columns else rows.drop("directory")
 
 
-def told_of(spark: "SparkSession", path: str) -> "DataFrame":
-    """What is known of directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`, and
-    `choosing.LOG_KIND`): voters, snapshots, where each log begins, and up to where it was synced. It is read at once:
-    so no mark says more than the batches have that are read later, while nodes go on."""
+def directory_rows(spark: "SparkSession", path: str) -> "DataFrame":
+    """Return what is known of directories besides the headers of batches (`audit_replicas.DIRECTORY_COLUMNS`, and
+    `choosing.LOG_KIND`): voters, snapshots, where each log begins, and up to where it was synced. The rows are read at
+    once, so that no durable mark is newer than the batches, which are read later while nodes go on."""
     voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
     columns = (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND)
     present = table(spark, path, "quorum_state", columns, mode="quarantine")
@@ -141,23 +143,22 @@ def read_now(rows: "DataFrame") -> "DataFrame":
 
 
 def choice(spark: "SparkSession", path: str, image: OfImage | None = None) -> Choice:
-    """One directory for each cluster, where one can be chosen by the headers of batches and what is told of
-    directories: no more than these is read, or shuffled, of the others. `image`: what is read of it; None: its records
-    are."""
+    """Choose one directory for each cluster, where headers of batches and the rows of its directories allow it. Of the
+    other directories nothing else is read, or shuffled. `image`: what is read of it; None: its records are."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    told = told_of(spark, path)
+    known = directory_rows(spark, path)
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
 
-    def choose(batches: pa.Table, told: pa.Table) -> pa.Table:
-        return choosing.choice_of(batches, told, image)
+    def choose(batches: pa.Table, known: pa.Table) -> pa.Table:
+        return choosing.choice_of(batches, known, image)
 
-    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
+    both = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
     return Choice.of(both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow())
 
 
-def with_rows(told: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":
-    """And rows that are there already, of the same schema."""
+def with_rows(rows: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":
+    """Append rows, of the same schema, that this process has already."""
     if not more:
-        return told
-    return told.unionAll(told.sparkSession.createDataFrame(pa.concat_tables(more), told.schema))
+        return rows
+    return rows.unionAll(rows.sparkSession.createDataFrame(pa.concat_tables(more), rows.schema))

@@ -73,7 +73,7 @@ def latency_compared(
 
 
 def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
-    """Of `latency_rows`: errors of files that hold no latencies, and files whose runs another one tells of."""
+    """Return, from `latency_rows`, errors of files without latencies, and files whose runs another file has."""
     wanted = "error is not null or double_of is not null"
     return report.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """As of `engine.Engine`. `sees_files`: the logs lie where this process sees them, too, and not with a server
-    alone."""
+    """The engine that runs on Spark. `sees_files`: this process sees the logs' files, too, not only a server does."""
 
     def __init__(self, spark: "SparkSession", *, sees_files: bool = True) -> None:
         self._spark = spark

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from fastquorum.pages import Card, Page, Prose, Section, Table
-from fastquorum.pages.chart import Axis, Bar, Bars, Key, Pen, Span, Strip, Strips
+from fastquorum.pages.chart import Axis, Band, Bar, Bars, Key, Pen, Strip, Strips
 from fastquorum.pages.page import Part
 from fastquorum.pages.scales import moment, seconds_of
 from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text, unproven
@@ -30,15 +30,15 @@ MISSING: Final = "{:,} records are missing from this log, damaged, or of an unkn
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report with `findings`, `kinds` and `clusters`."""
+    """Make the page of a report with `findings`, `kinds` and `clusters`."""
     findings: dict[str | None, list[dict[str, Any]]] = {}
     for each in report["findings"]:
         findings.setdefault(each["cluster_id"], []).append(each)
-    told = counted(len(report["clusters"]), "cluster")
+    scope = counted(len(report["clusters"]), "cluster")
     return Page(
-        title=f"fastquorum report anomalies, {told}",
+        title=f"fastquorum report anomalies, {scope}",
         heading="What is unusual?",
-        subtitles=[f"fastquorum report anomalies: {told}, each log its own measure. Times are UTC."],
+        subtitles=[f"fastquorum report anomalies: {scope}, each log its own measure. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(islice(_doubts(report["clusters"]), DRAWN_MAX)),
@@ -69,26 +69,30 @@ def _sections(report: dict[str, Any], findings: Sequence[tuple[str | None, list[
         yield Section("", [Prose("Nothing is unusual.")])
     if len(findings) > 1:
         yield Section("Findings, by cluster", [_overview(findings)])
-    for cluster_id, those in findings[:DRAWN_MAX]:
-        yield Section(heading_of(cluster_id), list(_cluster(those, is_only=len(findings) == 1)))
+    for cluster_id, in_cluster in findings[:DRAWN_MAX]:
+        yield Section(heading_of(cluster_id), list(_cluster(in_cluster, is_only=len(findings) == 1)))
     yield Section("What was looked at", [_looked_at(report["clusters"])])
 
 
 def _overview(findings: Sequence[tuple[str | None, list[dict[str, Any]]]]) -> Bars:
     bars = [
-        Bar(of_cluster(cluster_id), [sum(each["kind"] == kind for each in those) for kind in _KINDS], text(len(those)))
-        for cluster_id, those in findings
+        Bar(
+            of_cluster(cluster_id),
+            [sum(each["kind"] == kind for each in in_cluster) for kind in _KINDS],
+            text(len(in_cluster)),
+        )
+        for cluster_id, in_cluster in findings
     ]
     return Bars("clusters", "Findings, by kind", Axis("findings", "count"), _KEYS, bars)
 
 
 def _cluster(findings: Sequence[dict[str, Any]], *, is_only: bool) -> Iterator[Part]:
     """When each subject was unusual; by how much; and every finding in words."""
-    spans: dict[str, list[Span]] = {}
+    spans: dict[str, list[Band]] = {}
     for each in findings:
         begin, end = seconds_of(each["begin"]), seconds_of(each["end"])
-        spans.setdefault(_subject(each), []).append(Span(begin, end, _NUMBERS[each["kind"]], each["kind"]))
-    strips = [Strip(name, those) for name, those in spans.items()]
+        spans.setdefault(_subject(each), []).append(Band(begin, end, _NUMBERS[each["kind"]], each["kind"]))
+    strips = [Strip(name, of_subject) for name, of_subject in spans.items()]
     yield Strips("when", "When it was unusual", Axis("time, UTC", "time"), _KEYS, strips)
     much = sorted(findings, key=lambda each: -_over(each))
     bars = [

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.pages import Card, Page, Prose, Section, Table
-from fastquorum.pages.chart import Axis, Bar, Bars, Key, Pen, Span, Strip, Strips
+from fastquorum.pages.chart import Axis, Band, Bar, Bars, Key, Pen, Strip, Strips
 from fastquorum.pages.page import Part
 from fastquorum.spark.pages.words import counted, listed, text
 
@@ -12,7 +12,7 @@ _BROKEN: Final = [Key("a promise is broken", Pen.BAD)]
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report with `violations`, `notes`, `kinds`, `clusters` and, as the command adds it, `logs`."""
+    """Make the page of a report with `violations`, `notes`, `kinds`, `clusters` and, as the command adds it, `logs`."""
     logs = counted(report["logs"], "log")
     return Page(
         title=f"fastquorum audit invariants, {logs}",
@@ -58,19 +58,19 @@ def _overview(report: dict[str, Any]) -> Iterator[Part]:
 
 
 def _where(report: dict[str, Any]) -> Iterator[Strips]:
-    """Of one cluster a strip for each kind, of several one for each cluster."""
+    """Draw where promises are broken: a strip for each kind in one cluster, for each cluster in several."""
     by = "kind" if len(report["clusters"]) == 1 else "cluster_id"
-    spans: dict[str, list[Span]] = {}
+    spans: dict[str, list[Band]] = {}
     for row in report["violations"]:
         if row["offset"] is not None:
-            spans.setdefault(text(row[by]), []).append(Span(row["offset"], row["offset"], 0, row["says"]))
+            spans.setdefault(text(row[by]), []).append(Band(row["offset"], row["offset"], 0, row["says"]))
     if spans:
-        strips = [Strip(name, those) for name, those in sorted(spans.items(), key=lambda each: -len(each[1]))]
+        strips = [Strip(name, of_name) for name, of_name in sorted(spans.items(), key=lambda each: -len(each[1]))]
         yield Strips("where", "Where in the log", Axis("offset", "count", has_zero=False), _BROKEN, strips)
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Without the cluster's id, where there is only one."""
+    """Make a table of findings. It leaves out the cluster's id if there is only one."""
     only = len({row["cluster_id"] for row in rows}) == 1
     cells = [
         [

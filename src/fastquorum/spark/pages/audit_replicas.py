@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.pages import Card, Page, Prose, Section, Table
-from fastquorum.pages.chart import Axis, Bar, Bars, Key, Mark, Pen, Span, Strip, Strips
+from fastquorum.pages.chart import Axis, Band, Bar, Bars, Key, Marker, Pen, Strip, Strips
 from fastquorum.pages.page import Part
 from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, listed, of_cluster, text
 
@@ -43,12 +43,12 @@ _AGREED, _UNKNOWN, _TAIL, _DIVERGENT = range(4)
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report as `pipelines.audit_replicas.as_report` makes it."""
-    told = counted(len(report["replicas"]), "replica")
+    """Make the page of a report that `pipelines.audit_replicas.as_report` made."""
+    scope = counted(len(report["replicas"]), "replica")
     return Page(
-        title=f"fastquorum audit replicas, {told}",
+        title=f"fastquorum audit replicas, {scope}",
         heading="Do the replicas hold the same bytes?",
-        subtitles=[f"fastquorum audit replicas: {told} of {counted(len(_clusters(report)), 'cluster')}."],
+        subtitles=[f"fastquorum audit replicas: {scope} of {counted(len(_clusters(report)), 'cluster')}."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(warnings_of(report)),
@@ -159,24 +159,24 @@ def _cluster(replicas: Sequence[dict[str, Any]]) -> Iterator[Part]:
 
 
 def _strips(replicas: Sequence[dict[str, Any]], committed: int | None) -> Strips:
-    marks = [] if committed is None else [Mark(committed, f"committed, {committed:,}")]
+    marks = [] if committed is None else [Marker(committed, f"committed, {committed:,}")]
     strips = [Strip(_name(each), list(_spans(each, committed))) for each in replicas]
     title = "Offsets that each replica has, and whose they are"
     return Strips("offsets", title, Axis("offset", "count", has_zero=False), _KEYS, strips, marks)
 
 
-def _spans(replica: dict[str, Any], committed: int | None) -> Iterator[Span]:
+def _spans(replica: dict[str, Any], committed: int | None) -> Iterator[Band]:
     start, end, offset = replica["start_offset"] or 0, replica["end_offset"] or 0, replica["offset"]
     if committed is None:
-        yield Span(start, end, _UNKNOWN)
+        yield Band(start, end, _UNKNOWN)
         return
     agreed = end if offset is None else min(max(offset, start), end)
     if agreed > start:
-        yield Span(start, agreed, _AGREED)
+        yield Band(start, agreed, _AGREED)
     if offset is not None:
         tails = dict.fromkeys(("uncommitted tail", "stale tail", "torn end"), _TAIL)
         what = {**tails, "undecided": _UNKNOWN}.get(replica["verdict"], _DIVERGENT)
-        yield Span(agreed, max(end, agreed), what, f"{replica['bytes']:,} bytes")
+        yield Band(agreed, max(end, agreed), what, f"{replica['bytes']:,} bytes")
 
 
 def _name(replica: dict[str, Any]) -> str:

@@ -8,28 +8,28 @@ from fastquorum.spark.pages import audit_replicas, timeline
 from fastquorum.spark.pages.words import counted, text
 
 
-def page_of(said: dict[str, Any]) -> Page:
-    """Of what the demo found: `audit` and `timeline`, each as its own command has it."""
-    audit, told = said["audit"], said["timeline"]
+def page_of(report: dict[str, Any]) -> Page:
+    """Make the page of the demo's report: `audit` and `timeline`, each as its own command has it."""
+    audit, story = report["audit"], report["timeline"]
     return Page(
         title="fastquorum spark demo",
         heading="Three controllers of Apache Kafka 4.3.0",
         subtitles=[
             "What they left on disk, audited and told as a story.",
-            f"{counted(len(audit['replicas']), 'directory', 'directories')}, looked at in {said['seconds']} s.",
+            f"{counted(len(audit['replicas']), 'directory', 'directories')}, looked at in {report['seconds']} s.",
         ],
-        report=said,
+        report=report,
         cards=[
-            Card("verdict", "GREEN" if said["ok"] else "RED", Pen.GOOD if said["ok"] else Pen.BAD),
+            Card("verdict", "GREEN" if report["ok"] else "RED", Pen.GOOD if report["ok"] else Pen.BAD),
             Card("divergent replicas", text(len(audit["divergent"])), Pen.BAD if audit["divergent"] else None),
             Card("uncommitted tails", text(len(audit["uncommitted_tails"]))),
-            Card("events", text(len(told["events"]))),
+            Card("events", text(len(story["events"]))),
         ],
-        warnings=[*audit_replicas.warnings_of(audit), *timeline.warnings_of(told)],
+        warnings=[*audit_replicas.warnings_of(audit), *timeline.warnings_of(story)],
         sections=[
             Section("Do the replicas hold the same bytes?", [Prose("As `fastquorum audit replicas` tells it.")]),
             *audit_replicas.sections_of(audit),
             Section("What happened?", [Prose("As `fastquorum report timeline` tells it.")]),
-            *timeline.sections_of(told),
+            *timeline.sections_of(story),
         ],
     )

@@ -9,24 +9,24 @@ from fastquorum.pages.page import Part
 from fastquorum.spark.pages.words import DRAWN_MAX, counted, of_cluster, text
 
 CHANGES_MAX: Final = 5000
-"""Of each cluster in a report that a page is made of."""
+"""Most changes of each cluster in a report that becomes a page."""
 _CHANGES: Final = {"created": Pen.GOOD, "changed": Pen.FIRST, "gone": Pen.BAD}
 _KEYS: Final = [Key(name, pen) for name, pen in _CHANGES.items()]
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report as `pipelines.image_diff.as_report` makes it, best with CHANGES_MAX."""
+    """Make the page of a report that `pipelines.image_diff.as_report` made, best with CHANGES_MAX."""
     clusters = sorted(report["clusters"], key=lambda each: (not each["errors"], -each["total"]))
-    told = counted(len(clusters), "cluster")
+    scope = counted(len(clusters), "cluster")
     sections = [Section(_heading(each), list(_cluster(each))) for each in clusters[:DRAWN_MAX]]
     if not clusters:
         sections = [Section("", [Prose("Nothing differs.")])]
     elif len(clusters) > 1:
         sections.insert(0, Section("Things that differ, by cluster", [_overview(clusters)]))
     return Page(
-        title=f"fastquorum report image-diff, {told}",
+        title=f"fastquorum report image-diff, {scope}",
         heading="What changed?",
-        subtitles=[f"fastquorum report image-diff: {told} in which anything differs."],
+        subtitles=[f"fastquorum report image-diff: {scope} in which anything differs."],
         report=report,
         cards=list(_cards(clusters)),
         warnings=list(_warnings(clusters[:DRAWN_MAX])),
@@ -42,8 +42,8 @@ def _warnings(clusters: list[dict[str, Any]]) -> Iterator[str]:
 
 def _heading(cluster: dict[str, Any]) -> str:
     ids = cluster["cluster_id"], cluster["other_cluster_id"]
-    whose = of_cluster(ids[0]) if ids[0] == ids[1] else f"{of_cluster(ids[0])} and {of_cluster(ids[1])}"
-    return whose[0].upper() + whose[1:]
+    names = of_cluster(ids[0]) if ids[0] == ids[1] else f"{of_cluster(ids[0])} and {of_cluster(ids[1])}"
+    return names[0].upper() + names[1:]
 
 
 def _cards(clusters: list[dict[str, Any]]) -> Iterator[Card]:

@@ -16,7 +16,7 @@ _OTHER: Final = Key("no difference shown", Pen.MUTED)
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report as `pipelines.latency.as_report` makes it."""
+    """Make the page of a report that `pipelines.latency.as_report` made."""
     rows = report["latencies"]
     return Page(
         title=f"fastquorum report latency, {counted(len(rows), 'histogram')}",
@@ -49,12 +49,12 @@ def _sections(report: dict[str, Any]) -> Iterator[Section]:
     yield Section("Latency by percentile", list(_curves(report["latencies"], report["by"])))
     yield Section("Figures, in microseconds", list(_figures(report["latencies"], report["by"])))
     if report["doubles"]:
-        told = [Prose(each) for each in report["doubles"][:10]]
-        yield Section(f"Told of twice, counted once: {counted(len(report['doubles']), 'file')}", told)
+        doubles = [Prose(each) for each in report["doubles"][:10]]
+        yield Section(f"Told of twice, counted once: {counted(len(report['doubles']), 'file')}", doubles)
 
 
 def _figures(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:
-    """What is the same of all groups is told once."""
+    """Make tables of figures. What is the same in all groups is stated once."""
     named = _telling(rows, by)
     if rows and (same := [f"{name} {text(rows[0]['group'][name])}" for name in by if name not in named]):
         yield Prose(f"All of them: {', '.join(same)}.")
@@ -74,18 +74,18 @@ def _figures(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part
 
 
 def _curves(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:
-    """For each thing that was measured its groups, as many as can be told apart, those with the longest p99 first."""
+    """Draw, for each measured thing, as many groups as can be told apart, those with the longest p99 first."""
     kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row["p50_us"] is not None:
             kinds.setdefault((text(row["what"]), row["role"] or ""), []).append(row)
     named = _telling(rows, by)
-    for (what, role), those in list(kinds.items())[:_CHARTS_MAX]:
-        those = sorted(those, key=lambda row: -row["p99_us"])
-        drawn = those[: len(SERIES_PENS)]
+    for (what, role), groups in list(kinds.items())[:_CHARTS_MAX]:
+        groups = sorted(groups, key=lambda row: -row["p99_us"])
+        drawn = groups[: len(SERIES_PENS)]
         title = f"{what}{f', as {role}' if role else ''}"
-        if len(those) > len(drawn):
-            title += f"; the {len(drawn)} groups of {len(those)} with the longest p99"
+        if len(groups) > len(drawn):
+            title += f"; the {len(drawn)} groups of {len(groups)} with the longest p99"
         series = [Series(_label(row, named), _points(row), has_points=True) for row in drawn]
         yield Chart(f"latency-{what}", title, Axis("percentile", "percentile"), Axis("latency, us", "log"), series)
     if len(kinds) > _CHARTS_MAX:

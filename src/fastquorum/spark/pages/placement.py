@@ -10,7 +10,7 @@ from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, of_clus
 
 MOVES_MAX: Final = 2000
 LOSSES_MAX: Final = 200
-"""Of each cluster in a report that a page is made of."""
+"""Most losses of each cluster in a report that becomes a page."""
 _WRONG: Final = {
     "offline": "offline",
     "under_min_isr": "under min ISR",
@@ -27,17 +27,17 @@ _KEYS: Final = [Key("leads", Pen.FIRST), Key("follows", Pen.MUTED)]
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report as `pipelines.placement.as_report` makes it, best with MOVES_MAX and LOSSES_MAX."""
+    """Make the page of a report that `pipelines.placement.as_report` made, best with MOVES_MAX and LOSSES_MAX."""
     clusters = sorted((each for each in report["clusters"] if "unchecked" not in each), key=_badness, reverse=True)
     unread = [each for each in report["clusters"] if "unchecked" in each]
-    told = counted(len(report["clusters"]), "cluster")
+    scope = counted(len(report["clusters"]), "cluster")
     sections = [Section(heading_of(each["cluster_id"]), list(_cluster(each))) for each in clusters[:DRAWN_MAX]]
     if len(clusters) > 1:
         sections.insert(0, Section("Clusters, the worst first", [_overview(clusters)]))
     return Page(
-        title=f"fastquorum report placement, {told}",
+        title=f"fastquorum report placement, {scope}",
         heading="Where do replicas and leaders lie?",
-        subtitles=[f"fastquorum report placement: {told}."],
+        subtitles=[f"fastquorum report placement: {scope}."],
         report=report,
         cards=list(_cards(clusters)),
         warnings=[*_unread(unread), *_warnings(clusters)],
@@ -127,7 +127,10 @@ def _figures(cluster: dict[str, Any]) -> Iterator[Table]:
     yield Table(("partitions", "now", "after the plan"), rows)
     shares = ("min", "mean", "max")
     rows = [
-        [name.removesuffix("_per_broker"), *(text(those[name][share]) for those in (now, after) for share in shares)]
+        [
+            name.removesuffix("_per_broker"),
+            *(text(figures[name][share]) for figures in (now, after) for share in shares),
+        ]
         for name in now
         if name.endswith("_per_broker")
     ]

@@ -13,7 +13,7 @@ _TOTALS: Final = {"events": "events", "elections": "elections", "acknowledged": 
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report as `pipelines.sim_sweep.as_report` makes it."""
+    """Make the page of a report that `pipelines.sim_sweep.as_report` made."""
     seeds, failed = counted(report["seeds"], "seed"), report["failed"]
     return Page(
         title=f"fastquorum sim sweep, {seeds}",

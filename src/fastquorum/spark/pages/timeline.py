@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.pages import Card, Page, Prose, Section, Table
-from fastquorum.pages.chart import ROWS_MAX, Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
+from fastquorum.pages.chart import ROWS_MAX, Axis, Band, Bar, Bars, Chart, Key, Marker, Pen, Series, Strip, Strips
 from fastquorum.pages.page import TABLE_ROWS_MAX, Part
 from fastquorum.pages.scales import moment, seconds_of
 from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text, unproven
@@ -22,16 +22,16 @@ _LEADER: Final = "quorum leader"
 _MINUTE_MS: Final = 60_000
 _EVENTS_MAX: Final = 40
 _STRIPS_MAX: Final = 15
-"""Of each cluster, where there are several."""
+"""Most strips of each cluster, if there are several."""
 
 
 def page_of(report: dict[str, Any]) -> Page:
-    """Of a report with `events` and `clusters`."""
-    told = counted(len(report["clusters"]), "cluster")
+    """Make the page of a report with `events` and `clusters`."""
+    scope = counted(len(report["clusters"]), "cluster")
     return Page(
-        title=f"fastquorum report timeline, {told}",
+        title=f"fastquorum report timeline, {scope}",
         heading="What happened?",
-        subtitles=[f"fastquorum report timeline: {told}. Times are UTC."],
+        subtitles=[f"fastquorum report timeline: {scope}. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(warnings_of(report)),
@@ -40,7 +40,7 @@ def page_of(report: dict[str, Any]) -> Page:
 
 
 def warnings_of(report: dict[str, Any]) -> Iterator[str]:
-    """Who could not be told, and what is doubtful of those that are drawn."""
+    """Warn of clusters without a timeline, and of doubts about those that are drawn."""
     unchecked = [each for each in report["clusters"] if "unchecked" in each]
     for each in unchecked[:DRAWN_MAX]:
         yield f"{heading_of(each['cluster_id'])} could not be told: {each['unchecked']}."
@@ -66,7 +66,7 @@ def sections_of(report: dict[str, Any]) -> Iterator[Section]:
 
 
 def _worst_first(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that could be told."""
+    """Return the clusters that have a timeline, the worst first."""
     return sorted((each for each in report["clusters"] if "unchecked" not in each), key=_badness, reverse=True)
 
 
@@ -170,10 +170,10 @@ def _unit(times_ms: Iterable[int]) -> tuple[int, str]:
 def _quorum(leaders: Sequence[dict[str, Any]], time: Axis, end_s: float) -> Strips:
     """A strip for each node that ever led."""
     begins = [seconds_of(event["timestamp"]) for event in leaders]
-    led: dict[int, list[Span]] = {}
+    led: dict[int, list[Band]] = {}
     for event, begin, end in zip(leaders, begins, [*begins[1:], end_s], strict=True):
-        led.setdefault(event["node_id"], []).append(Span(begin, end, 0, f"leads in epoch {event['epoch']}"))
-    marks = [Mark(begin, f"epoch {event['epoch']}") for begin, event in zip(begins, leaders, strict=True)]
+        led.setdefault(event["node_id"], []).append(Band(begin, end, 0, f"leads in epoch {event['epoch']}"))
+    marks = [Marker(begin, f"epoch {event['epoch']}") for begin, event in zip(begins, leaders, strict=True)]
     strips = [Strip(f"controller {node}", spans) for node, spans in sorted(led.items())]
     return Strips("quorum", "Who led the quorum", time, [Key("leads", Pen.FIRST)], strips, marks)
 
@@ -182,7 +182,7 @@ def _brokers(cluster: dict[str, Any], time: Axis, begin_s: float, rows_max: int)
     strips = []
     for each in cluster["strips"]:
         spans = [
-            Span(begin_s + begin / 1000, begin_s + end / 1000, _STATE_NUMBERS[state])
+            Band(begin_s + begin / 1000, begin_s + end / 1000, _STATE_NUMBERS[state])
             for state, begin, end in each["spans"]
         ]
         strips.append(Strip(f"broker {each['broker_id']}", spans))
@@ -193,7 +193,7 @@ def _brokers(cluster: dict[str, Any], time: Axis, begin_s: float, rows_max: int)
 
 def _over_time(cluster: dict[str, Any], leaders: Sequence[dict[str, Any]], time: Axis) -> Iterator[Chart]:
     curves = cluster["over_time"]
-    marks = [Mark(seconds_of(event["timestamp"]), f"epoch {event['epoch']}") for event in leaders]
+    marks = [Marker(seconds_of(event["timestamp"]), f"epoch {event['epoch']}") for event in leaders]
     series = [
         Series(label, _points(curves, name, time), is_step=True, pen=_PENS[name])
         for name, label in _CONDITIONS.items()

@@ -6,7 +6,7 @@ from typing import Any, Final
 from fastquorum.pages.text import visible
 
 DRAWN_MAX: Final = 10
-"""Of clusters: the others are rows of a table."""
+"""Most clusters that are drawn; the others are rows of a table."""
 _UNITS_MS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 

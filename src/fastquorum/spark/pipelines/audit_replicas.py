@@ -26,8 +26,8 @@ from fastquorum.spark.pipelines.proofs import (
     raised_by,
 )
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
-from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
-from fastquorum.spark.pipelines.voting import Election, Node, elect, node_of, nodes_of, seats_of
+from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, ReplicaVerdict, StoredReplica, replicas_of
+from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode, elect, node_of, nodes_of, seats_of
 
 BATCH_COLUMNS: Final = (
     "cluster_id",
@@ -42,9 +42,9 @@ BATCH_COLUMNS: Final = (
     "size_bytes",
     "error",
 )
-"""What is read of table `batches`, damage set aside in `error`."""
+"""Columns that are read from table `batches`, damage set aside in `error`."""
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id", "directory_id")
-"""What is read of table `voters`."""
+"""Columns that are read from table `voters`."""
 _KEPT_COLUMNS: Final = (
     "begin_offset",
     "durable_offset",
@@ -57,15 +57,15 @@ _KEPT_COLUMNS: Final = (
     "not_started",
     "own_directory_id",
 )
-TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
-"""What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
-log's files begin, up to where they were synced and all was known to be committed, and where the last epoch began that
-is written down beside them."""
+DIRECTORY_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
+"""Columns of rows that name directories, with what is known besides batches: a good snapshot, from table `checkpoints`;
+where the log's files begin, up to where they were synced and known to be committed, and where the last epoch begins
+that is stored beside them."""
 PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", *_KEPT_COLUMNS)
-"""What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
-that one without a single batch is judged, too."""
+"""Columns that are read from table `quorum_state`, which has a row for each directory, so that one without a single
+batch is judged, too."""
 SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS[:3], "offset", "epoch", "is_good")
-"""What is read of table `checkpoints`."""
+"""Columns that are read from table `checkpoints`."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -89,22 +89,22 @@ SCHEMA: Final = pa.schema(
 goes."""
 
 
-_ACCUSATIONS: Final = frozenset({Verdict.DIVERGENT, Verdict.LACKING, Verdict.UNDECIDED})
+_ACCUSATIONS: Final = frozenset({ReplicaVerdict.DIVERGENT, ReplicaVerdict.LACKING, ReplicaVerdict.UNDECIDED})
 
 
 class Audited(NamedTuple):
     """The replicas of one cluster, judged."""
 
     offsets: Ids
-    replicas: list[Replica]
+    replicas: list[StoredReplica]
     committed: int | None
     reach: Ids
-    """Up to where each replica holds what is committed, exclusive, whatever became of it in between."""
-    voters: frozenset[Node]
-    seats: frozenset[Node | None]
-    """Voters of whom a directory is there; None: of others."""
+    """By replica: up to where it holds what is committed, exclusive, whatever happened to it in between."""
+    voters: frozenset[VotingNode]
+    seats: frozenset[VotingNode | None]
+    """Voters that have a directory here; None: other directories."""
     shortage: Shortage | None = None
-    """What is committed, and on no majority any more; None: nothing is."""
+    """Committed records that no majority holds any longer; None: there are none."""
 
     @property
     def is_missing_voters(self) -> bool:
@@ -112,23 +112,24 @@ class Audited(NamedTuple):
         return len(self.voters & self.seats) <= len(self.voters) // 2
 
 
-def audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
-    """Of all replicas of one cluster; `batches` has BATCH_COLUMNS, and `told` VOTER_COLUMNS, or all of TOLD_COLUMNS. A
-    directory that only `told` names is one of a replica that holds nothing; its row there may say no more."""
-    audited = audit(batches, told)
+def audit_cluster(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
+    """Judge all replicas of one cluster. `batches` has BATCH_COLUMNS, and `directory_rows` VOTER_COLUMNS or all of
+    DIRECTORY_COLUMNS. A directory without batches is a replica that holds nothing; its row may have no more than its
+    name."""
+    audited = audit(batches, directory_rows)
     replicas = sorted(audited.replicas, key=lambda each: each.directory)
     rows = [_row(each, audited.offsets, audited.committed) for each in replicas]
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def audit(batches: pa.Table, told: pa.Table) -> Audited:
-    """As `audit_cluster`, for who goes on with it."""
-    offsets, replicas = replicas_of(batches, told)
+def audit(batches: pa.Table, directory_rows: pa.Table) -> Audited:
+    """Judge all replicas as `audit_cluster` does, and return the details."""
+    offsets, replicas = replicas_of(batches, directory_rows)
     if not replicas:
         return Audited(offsets, [], None, offsets, frozenset(), frozenset())
-    said = told.to_pylist()
+    known = directory_rows.to_pylist()
     nodes = nodes_of(replicas)
-    won = elect(offsets, replicas, nodes, said)
+    won = elect(offsets, replicas, nodes, known)
     seats = _find_voters(replicas, nodes, won)
     for each in replicas:
         compare_own(each)
@@ -159,9 +160,11 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(seats), shortage)
 
 
-def _find_voters(replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election) -> list[Node | None]:
-    """Say of each whether it is a voter's, and return as which one it votes; None: nothing of it can be read, or it has
-    no vote."""
+def _find_voters(
+    replicas: Sequence[StoredReplica], nodes: Sequence[VotingNode | None], won: ElectionResult
+) -> list[VotingNode | None]:
+    """Set for each replica whether it is a voter's, and return the voter as which it votes; None: nothing of it can be
+    read, or it has no vote."""
     votes_by = {each.id: each.directory_id for each in won.voters}
     for each, seat in zip(replicas, seats_of([node_of(each) for each in replicas], won.voters), strict=True):
         each.is_voter, each.no_vote = seat is not None, None
@@ -174,13 +177,13 @@ def _find_voters(replicas: Sequence[Replica], nodes: Sequence[Node | None], won:
 
 
 def accuses(audited: pa.Table) -> bool:
-    """Whether a replica is said to be what no healthy quorum shows, or nobody can tell. That compares it with others,
-    or its log with its mark, which are read one after the other: its node may have gone on meanwhile."""
+    """Return whether a verdict is one that no healthy quorum shows, or is undecided. Such a verdict compares logs, or a
+    log with its mark, which are read one after the other: a node may have gone on meanwhile."""
     return not _ACCUSATIONS.isdisjoint(audited["verdict"].to_pylist())
 
 
 def joined(voters: pa.Table, present: pa.Table, snapshots: pa.Table) -> pa.Table:
-    """What is known of directories beside the headers of batches, with TOLD_COLUMNS and whatever else `present` has.
+    """Join what is known of directories besides batches: DIRECTORY_COLUMNS, and whatever else `present` has.
     `snapshots`: of SNAPSHOT_COLUMNS."""
     good = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
     named = good.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good")
@@ -188,23 +191,23 @@ def joined(voters: pa.Table, present: pa.Table, snapshots: pa.Table) -> pa.Table
 
 
 def as_report(audited: pa.Table) -> dict[str, Any]:
-    """The same for programs: the replicas of each verdict but "same" over all clusters, and each cluster whole; each
-    has `remedy`, what to do about it. `notes`: what one should know of verdicts."""
-    rows = [{**row, "remedy": OF_VERDICTS.get(Verdict(row["verdict"]))} for row in audited.to_pylist()]
+    """Return the report for programs: the replicas of each verdict but "same" over all clusters, and each cluster
+    whole. Each row has `remedy`, what to do about it. `notes`: what to know about verdicts."""
+    rows = [{**row, "remedy": OF_VERDICTS.get(ReplicaVerdict(row["verdict"]))} for row in audited.to_pylist()]
 
-    def those(verdict: Verdict) -> list[dict[str, Any]]:
+    def with_verdict(verdict: ReplicaVerdict) -> list[dict[str, Any]]:
         chosen = [row for row in rows if row["verdict"] == verdict]
         keys = ("cluster_id", "node_id", "directory", "offset", "bytes", "why", "remedy")
         return [{"replica": row["node_id"]} | {key: row[key] for key in keys if key != "node_id"} for row in chosen]
 
     return {
-        "divergent": those(Verdict.DIVERGENT),
-        "lacking_committed": those(Verdict.LACKING),
-        "undecided": those(Verdict.UNDECIDED),
-        "stale_tails": those(Verdict.STALE),
-        "torn_ends": those(Verdict.TORN),
-        "uncommitted_tails": those(Verdict.TAIL),
-        "behind": those(Verdict.BEHIND),
+        "divergent": with_verdict(ReplicaVerdict.DIVERGENT),
+        "lacking_committed": with_verdict(ReplicaVerdict.LACKING),
+        "undecided": with_verdict(ReplicaVerdict.UNDECIDED),
+        "stale_tails": with_verdict(ReplicaVerdict.STALE),
+        "torn_ends": with_verdict(ReplicaVerdict.TORN),
+        "uncommitted_tails": with_verdict(ReplicaVerdict.TAIL),
+        "behind": with_verdict(ReplicaVerdict.BEHIND),
         "replicas": rows,
         "notes": [
             *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),
@@ -221,7 +224,7 @@ def _is_unreadable(row: dict[str, Any]) -> bool:
 
 
 class Copies(NamedTuple):
-    """Several directories of one node."""
+    """Directories of one node that are copies of one another."""
 
     cluster_id: str | None
     node_id: int
@@ -232,13 +235,13 @@ class Copies(NamedTuple):
         return f"{' and '.join(self.directories)} are of node {self.node_id}, which has one vote"
 
 
-def copies_in(replicas: Iterable[Replica]) -> Iterator[Copies]:
-    """Nodes of which several of these directories are."""
+def copies_in(replicas: Iterable[StoredReplica]) -> Iterator[Copies]:
+    """Yield the nodes that have several of these directories."""
     return _copies_in((each.cluster_id, each.node_id, each.directory, each.no_vote) for each in replicas)
 
 
 def _copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) -> Iterator[Copies]:
-    """The same by what rows say of each: cluster, node, directory, and why it has no vote: then it shares none."""
+    """Yield the same from rows of cluster, node, directory, and why it has no vote: then it shares none."""
     found: dict[tuple[str | None, int], list[str]] = {}
     for cluster_id, node_id, directory, no_vote in named:
         if node_id is not None and no_vote is None:
@@ -254,24 +257,24 @@ def _of_copies(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def no_vote_text(directory: str, no_vote: str) -> str:
-    """What is said of a directory of a voter's node that has no vote."""
+    """Return the note on a directory of a voter's node that has no vote."""
     return f"{directory} has no vote: {no_vote}"
 
 
 def not_started_text(directory: str, not_started: str) -> str:
-    """What is said of a directory on which no node starts, whatever its log is like."""
+    """Return the note on a directory on which no node starts, whatever its log is like."""
     return f"no node starts on {directory} as it is: {not_started}"
 
 
 def _of_each(rows: Sequence[dict[str, Any]], column: str, text: Callable[[str, str], str]) -> Iterator[dict[str, Any]]:
-    """Of each directory that has something in a column: `text` of both."""
+    """Yield a note for each directory that has a value in a column; `text` makes it of both."""
     for row in rows:
         if row[column] is not None:
             yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text(row["directory"], row[column])}
 
 
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of clusters whose directories are there, and hold no record."""
+    """Yield a note for each cluster whose directories hold no record."""
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
     for row in rows:
         by_cluster.setdefault(row["cluster_id"], []).append(row)
@@ -287,12 +290,12 @@ def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of directories that no meta.properties is beside: they are judged together, whatever they are."""
+    """Return the note on directories without meta.properties. They are judged together."""
     if not nameless:
         return []
     count = len(nameless)
-    whose = f"{count} directories belong: they are compared as replicas of one"
-    text = f"no meta.properties says to which cluster {whose if count > 1 else nameless[0]['directory'] + ' belongs'}"
+    belong = f"{count} directories belong: they are compared as replicas of one"
+    text = f"no meta.properties says to which cluster {belong if count > 1 else nameless[0]['directory'] + ' belongs'}"
     of_nobody = [row for row in nameless if row["node_id"] is None]
     standing = sum(row["is_voter"] for row in of_nobody)
     if standing:
@@ -303,7 +306,7 @@ def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"cluster_id": None, "directories": count, "text": text}]
 
 
-def _row(replica: Replica, offsets: Ids, committed: int | None) -> dict[str, Any]:
+def _row(replica: StoredReplica, offsets: Ids, committed: int | None) -> dict[str, Any]:
     behind = 0 if replica.offset is None else int(replica.sizes[offsets >= replica.offset].sum())
     return {
         "cluster_id": replica.cluster_id,

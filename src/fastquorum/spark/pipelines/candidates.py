@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.replicas import Replica, Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict, StoredReplica
 
 Span = tuple[int, int]
 """Offsets that are read: the first one, and where they end, exclusive."""
@@ -21,33 +21,33 @@ _NOWHERE = sys.maxsize
 
 
 class OfImage(NamedTuple):
-    """Which image is read, of a pipeline that reads images."""
+    """The image that a pipeline reads."""
 
     as_of: int | None = None
-    """Below this offset; None: of all that is committed."""
+    """Offset below which the image is; None: of all that is committed."""
     diff_from: int | None = None
-    """The image at this offset is read, too; None: no other one is."""
+    """Offset of a second image, to compare with; None: there is none."""
 
 
-class Candidate(NamedTuple):
-    """A replica, for what could be read of it."""
+class ReadCandidate(NamedTuple):
+    """A replica that could be read, and what it offers."""
 
-    replica: Replica
+    replica: StoredReplica
     end: int
-    """Of what is committed in it, exclusive; 0: nothing."""
+    """End of what is committed in it, exclusive; 0: nothing is."""
     reach: int
-    """The same, of what is asked for."""
+    """End of what is committed and asked for, exclusive."""
     known_from: int
-    """All is known from there on. Of an image, and where nothing says what was before the log: sys.maxsize."""
+    """Offset from which on all is known; sys.maxsize for an image, and where nothing says what was before the log."""
     can_tell: bool
-    """It has all that is asked for."""
+    """Whether it has all that is asked for."""
     holes: int
-    """How many records are missing, damaged or not the majority's."""
+    """Records that are missing, damaged or not the majority's."""
 
     @classmethod
-    def of_records(cls, replica: Replica, reach: int, committed: int) -> Self:
-        """Of a replica whose records are read. `reach`: up to where it holds what is committed, whatever became of it
-        in between."""
+    def of_records(cls, replica: StoredReplica, reach: int, committed: int) -> Self:
+        """Assess a replica whose records are read. `reach`: up to where it holds what is committed, whatever happened
+        to it in between."""
         end = _committed_end(replica, reach, committed)
         known_from = _first_known(replica)
         holes = _holes(replica, (replica.start_offset if known_from is None else known_from, end))
@@ -55,8 +55,8 @@ class Candidate(NamedTuple):
         return cls(replica, end, end, _NOWHERE if known_from is None else known_from, can_tell, holes)
 
     @classmethod
-    def of_image(cls, replica: Replica, reach: int, committed: int, image: OfImage, segments: list[int]) -> Self:
-        """Of a replica of which an image is made. `segments`: where they begin, of those that have a batch."""
+    def of_image(cls, replica: StoredReplica, reach: int, committed: int, image: OfImage, segments: list[int]) -> Self:
+        """Assess a replica of which an image is made. `segments`: where its segments begin that have a batch."""
         kept = [each.offset for each in replica.snapshots if each.offset <= committed]
         end = max(_committed_end(replica, reach, committed), *kept, 0)
         to = end if image.as_of is None else min(image.as_of, end)
@@ -66,7 +66,7 @@ class Candidate(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, bool, int, int, int, int, str]:
-        """The best has the least."""
+        """Rank of the candidate; the best has the least."""
         its = self.replica
         is_damaged = not its.is_trusted and its.offset is not None and its.offset < self.end
         node_id = -1 if its.node_id is None else its.node_id
@@ -83,20 +83,20 @@ def segments_of(batches: pa.Table) -> Mapping[str, list[int]]:
     return {directory: sorted(bases) for directory, bases in found.items()}
 
 
-def _committed_end(replica: Replica, reach: int, committed: int) -> int:
+def _committed_end(replica: StoredReplica, reach: int, committed: int) -> int:
     end = min(reach, replica.end_offset, committed) if replica.held.size else 0
-    is_split = replica.verdict is Verdict.UNDECIDED and replica.offset is not None
+    is_split = replica.verdict is ReplicaVerdict.UNDECIDED and replica.offset is not None
     return min(end, replica.offset or 0) if is_split else end
 
 
-def _first_known(replica: Replica) -> int | None:
+def _first_known(replica: StoredReplica) -> int | None:
     """From where on all is known; None: nothing says what was before the log."""
     start = replica.start_offset
     return 0 if start == 0 else min((each.offset for each in replica.snapshots if each.offset >= start), default=None)
 
 
-def _spans(replica: Replica, kept: list[int], diff_from: int | None, to: int) -> list[Span] | None:
-    """What is read for the image below `to`, and for the one at `diff_from`; None: one of them cannot be made."""
+def _spans(replica: StoredReplica, kept: list[int], diff_from: int | None, to: int) -> list[Span] | None:
+    """Return what is read for the images below `to` and at `diff_from`; None: one of them cannot be made."""
     first = to if diff_from is None else min(diff_from, to)
     starts = [_image_start(replica, kept, first)]
     ends = [first]
@@ -108,14 +108,14 @@ def _spans(replica: Replica, kept: list[int], diff_from: int | None, to: int) ->
     return list(zip(known, ends, strict=True)) if len(known) == len(ends) else None
 
 
-def _image_start(replica: Replica, kept: list[int], end: int) -> int | None:
+def _image_start(replica: StoredReplica, kept: list[int], end: int) -> int | None:
     """Behind the newest snapshot that an image below `end` can begin with: what lies between an older one and the log
     is gone. None: there is none, and the log begins later than at 0."""
     start = replica.start_offset
     return max((each for each in kept if start <= each <= end), default=0 if start == 0 else None)
 
 
-def _from_segment(replica: Replica, segments: list[int], span: Span) -> Span:
+def _from_segment(replica: StoredReplica, segments: list[int], span: Span) -> Span:
     """From the beginning of the segment in which the span begins."""
     start, end = span
     if start >= end:
@@ -124,7 +124,7 @@ def _from_segment(replica: Replica, segments: list[int], span: Span) -> Span:
     return max(base, min(replica.start_offset, start)), end
 
 
-def _holes(replica: Replica, span: Span) -> int:
+def _holes(replica: StoredReplica, span: Span) -> int:
     """How many records of the span are missing or damaged; one if it has any that are not the majority's."""
     start, end = span
     if start >= end:

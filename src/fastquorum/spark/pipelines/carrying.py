@@ -12,12 +12,12 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 UNSAID: Final = -2
-"""As Kafka has it for leaders; no length is, nor an epoch."""
+"""Value that stands for "no change", as in Kafka's leader fields; no length or epoch is -2."""
 UNSET: Final = 0
 
 
-class Settings(NamedTuple):
-    """What one value was over time, of many owners: sorted by owner, then row."""
+class ValueHistory(NamedTuple):
+    """One value over time, for many owners: sorted by owner, then row."""
 
     owners: Ints
     rows: Ints
@@ -49,18 +49,18 @@ class Settings(NamedTuple):
 
 def carried(values: Ints, starts: Ints) -> Ints:
     """Each as it was said last; never from one owner to the next. `starts`: the first row of each owner."""
-    return values[said_at(values != UNSAID, starts)]
+    return values[stated_at(values != UNSAID, starts)]
 
 
-def said_at(is_said: Flags, starts: Ints) -> Ints:
-    """The row of the same owner, this or an earlier one, that said something last; an owner's first, if none did."""
-    known = is_said.copy()
+def stated_at(is_stated: Flags, starts: Ints) -> Ints:
+    """Return the last row, up to each row, in which its owner has a value; the owner's first row if none has."""
+    known = is_stated.copy()
     known[starts] = True
     return np.maximum.accumulate(np.where(known, np.arange(len(known)), 0))
 
 
 def spread(groups: Ints, rows: Ints, group_of: Ints) -> tuple[Ints, Ints]:
-    """Each row for every member of its group: members and rows, shape (n,). `group_of`: the group of each member."""
+    """Repeat each row for every member of its group. `group_of`: the group of each member. Shapes (n,)."""
     members = np.argsort(group_of, kind="stable")
     in_order = group_of[members]
     begins = np.searchsorted(in_order, groups)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.audit_replicas import Audited, audit
-from fastquorum.spark.pipelines.candidates import Candidate, OfImage, segments_of
+from fastquorum.spark.pipelines.candidates import OfImage, ReadCandidate, segments_of
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 
 CHOICE: Final = pa.schema(
@@ -39,12 +39,12 @@ NOTHING: Final = "none of its logs has a record to look at"
 
 
 LOG_KIND: Final = "log_kind"
-"""What `told` says of each directory beside the rest: "metadata" or "user"; null in rows that say something else."""
+"""Column of `directory_rows`: "metadata" or "user"; null in rows about something else."""
 USER_RECORDS: Final = "it holds user records, and this report is made of metadata logs"
 
 
-class Replica(NamedTuple):
-    """Whose log is read."""
+class ChosenReplica(NamedTuple):
+    """The replica that is read."""
 
     cluster_id: str | None
     node_id: int | None
@@ -52,33 +52,32 @@ class Replica(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """What a choice looks at."""
+    """A log, as it is chosen by."""
 
-    replica: Replica
+    replica: ChosenReplica
     offsets: Ints
-    """Of records, ascending."""
+    """Offsets of its records, ascending."""
     epochs: Ints
 
 
-def choice_of(batches: pa.Table, told: pa.Table, image: OfImage | None = None) -> pa.Table:
-    """What is to be read of one cluster, of CHOICE. Where nothing proves what is committed, each directory, and why;
-    but where a majority of the voters' directories is not there at all, what those that are there share is read, and
-    `unproven` says so.
+def choice_of(batches: pa.Table, directory_rows: pa.Table, image: OfImage | None = None) -> pa.Table:
+    """Choose what is read of one cluster (CHOICE). Where nothing proves what is committed: each directory, and why.
+    Where a majority of the voters has no directory here: what the others share, and `unproven` says so.
 
     Logs of user records are not looked at; where there are no others, that is why nothing is read.
 
     Args:
-        batches, told: of one cluster, as of `audit_cluster`; `told` has LOG_KIND, too. `image`: what is read of it;
-            None: its records are.
+        batches, directory_rows: as of `audit_cluster`; the latter has LOG_KIND, too.
+        image: what is read of the cluster; None: its records are.
     """
-    of_users = told.filter(pc.equal(told[LOG_KIND], "user"))
-    batches, told = (_without(rows, of_users["directory"]) for rows in (batches, told))
-    if of_users.num_rows and not batches.num_rows and not told.num_rows:
+    of_users = directory_rows.filter(pc.equal(directory_rows[LOG_KIND], "user"))
+    batches, directory_rows = (_without(rows, of_users["directory"]) for rows in (batches, directory_rows))
+    if of_users.num_rows and not batches.num_rows and not directory_rows.num_rows:
         rows = of_users.select(["cluster_id", "directory"]).to_pylist()
         return pa.Table.from_pylist([{**row, "unread": USER_RECORDS} for row in rows], CHOICE)
-    audited = of_all = audit(batches, told)
+    audited = of_all = audit(batches, directory_rows)
     if of_all.is_missing_voters:
-        audited = audit(batches, told.filter(told["voter_id"].is_null()))
+        audited = audit(batches, directory_rows.filter(directory_rows["voter_id"].is_null()))
     found = _candidates(audited, segments_of(batches), image)
     end = max((each.end for each in found), default=0)
     if end > 0:
@@ -99,12 +98,14 @@ def choice_of(batches: pa.Table, told: pa.Table, image: OfImage | None = None) -
     return pa.Table.from_pylist(rows, CHOICE)
 
 
-def _candidates(audited: Audited, segments: Mapping[str, list[int]], image: OfImage | None) -> list[Candidate]:
+def _candidates(audited: Audited, segments: Mapping[str, list[int]], image: OfImage | None) -> list[ReadCandidate]:
     both = zip(audited.replicas, audited.reach.tolist(), strict=True)
     committed = audited.committed or 0
     if image is None:
-        return [Candidate.of_records(each, reach, committed) for each, reach in both]
-    return [Candidate.of_image(each, reach, committed, image, segments.get(each.directory, [])) for each, reach in both]
+        return [ReadCandidate.of_records(each, reach, committed) for each, reach in both]
+    return [
+        ReadCandidate.of_image(each, reach, committed, image, segments.get(each.directory, [])) for each, reach in both
+    ]
 
 
 def _without(rows: pa.Table, directories: pa.ChunkedArray) -> pa.Table:
@@ -112,8 +113,8 @@ def _without(rows: pa.Table, directories: pa.ChunkedArray) -> pa.Table:
 
 
 def _why_unproven(of_all: Audited, end: int) -> str | None:
-    """Of what is read up to `end` where a majority of the voters has no directory. None: snapshots or
-    durable marks are of all of it."""
+    """Return why what is read up to `end` may not be committed, where a majority of the voters has no directory. None:
+    snapshots or durable marks cover all of it."""
     proven_end = of_all.committed or 0
     if end <= proven_end:
         return None
@@ -126,12 +127,12 @@ def _why_unproven(of_all: Audited, end: int) -> str | None:
 
 
 def with_unproven(summary: dict[str, Any], unproven: str | None) -> dict[str, Any]:
-    """The summary of a cluster, and why what was read of it may not be committed, if that is so."""
+    """Return a cluster's summary with why what was read of it may not be committed, if that is so."""
     return summary if unproven is None else {**summary, "unproven": unproven}
 
 
 def could_look(summaries: Iterable[dict[str, Any]]) -> bool:
-    """Was something looked at of every cluster? One of user records does not matter beside others."""
+    """Return whether each cluster could be looked at. One of user records does not matter beside others."""
     whys = [each.get("unchecked") for each in summaries]
     return all(why in (None, USER_RECORDS) for why in whys) and (not whys or None in whys)
 
@@ -151,23 +152,23 @@ def _none_shared(count: int, cluster_id: str | None) -> UsageError:
     return UsageError(f"of {count} replicas of {which} no majority shares a record", "hand in the records of one")
 
 
-def _owned(rows: pa.Table) -> dict[Replica, Ints]:
-    """Which rows are of each directory."""
+def _owned(rows: pa.Table) -> dict[ChosenReplica, Ints]:
+    """Return the rows of each directory."""
     directories = rows["directory"].dictionary_encode().combine_chunks()
     owners = np.asarray(directories.indices)
     found = {}
     for each in range(len(directories.dictionary)):
         at = np.flatnonzero(owners == each)
-        found[Replica(*(rows[name][int(at[0])].as_py() for name in Replica._fields))] = at
+        found[ChosenReplica(*(rows[name][int(at[0])].as_py() for name in ChosenReplica._fields))] = at
     return found
 
 
-def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
-    """The committed records of the replica that is read, in order, and which it is. `committed_end`: exclusive; None:
-    what a majority of the replicas shares. UsageError: no majority shares anything."""
-    records = those(records, ~are_damaged(records))
+def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, ChosenReplica]:
+    """Return the committed records of the replica that is read, in order, and which replica it is. `committed_end`:
+    exclusive; None: what a majority of the replicas shares. UsageError: no majority shares anything."""
+    records = select_rows(records, ~are_damaged(records))
     if records.num_rows == 0:
-        return records, Replica(None, None, None)
+        return records, ChosenReplica(None, None, None)
     offsets, epochs = ints(records["offset"]), ints(records["epoch"])
     found = {replica: _in_order(rows, offsets) for replica, rows in _owned(records).items()}
     best, end_offset = _best([_Log(each, offsets[rows], epochs[rows]) for each, rows in found.items()], committed_end)
@@ -175,7 +176,7 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
 
 
 def _best(logs: Sequence[_Log], committed_end: int | None) -> tuple[_Log, int]:
-    """Whose log is read, and up to where, exclusive. UsageError: no majority shares anything."""
+    """Return the log that is read, and up to where, exclusive. UsageError: no majority shares anything."""
     count = len(logs)
     proven = [sorted((_shared_end(log, other) for other in logs), reverse=True)[count // 2] for log in logs]
     if max(proven) < 0:
@@ -192,8 +193,8 @@ def _best(logs: Sequence[_Log], committed_end: int | None) -> tuple[_Log, int]:
 
 
 def missing_count(offsets: Ints, end_offset: int, start_offset: int | None = None) -> int:
-    """How many records are not there between where a log begins and an end, exclusive: it leaves none out. None: it
-    begins with the first of these."""
+    """Count the records that are missing between where a log begins and an end, exclusive. `start_offset`: None: the
+    log begins with the first record."""
     if len(offsets) == 0 or end_offset <= offsets[0]:
         return 0
     start = int(offsets[0]) if start_offset is None else start_offset
@@ -201,20 +202,20 @@ def missing_count(offsets: Ints, end_offset: int, start_offset: int | None = Non
 
 
 def are_damaged(records: pa.Table) -> Flags:
-    """Rows of damaged bytes, which are no records: what they claim to be counts for nothing."""
+    """Return which rows are damaged bytes, which are not records: what they claim to be does not count."""
     found: Flags = np.asarray(pc.or_(records["offset"].is_null(), records["epoch"].is_null()))
     return found
 
 
 def _shared_end(one: _Log, other: _Log) -> int:
-    """Exclusive; -1 if they share nothing."""
+    """Return the end of what two logs share, exclusive; -1 if they share nothing."""
     at = np.minimum(np.searchsorted(other.offsets, one.offsets), len(other.offsets) - 1)
     same = np.flatnonzero((other.offsets[at] == one.offsets) & (other.epochs[at] == one.epochs))
     return int(one.offsets[same[-1]]) + 1 if len(same) else -1
 
 
 def _in_order(rows: Ints, offsets: Ints) -> Ints:
-    """Rows of one log, by their offsets."""
+    """Return rows of one log, ordered by their offsets."""
     its = offsets[rows]
     return rows if bool((np.diff(its) > 0).all()) else rows[np.argsort(its, kind="stable")]
 
@@ -223,17 +224,17 @@ def _in_order(rows: Ints, offsets: Ints) -> Ints:
 
 
 def ints(column: pa.ChunkedArray) -> Ints:
-    """As int64; -1 for null."""
+    """Return a column as int64; -1 for null."""
     return np.asarray(column.fill_null(-1).cast(pa.int64()), np.int64)
 
 
-def those(table: Any, wanted: Flags) -> Any:
-    """Rows of a table or column; no copy if it is all of them."""
+def select_rows(table: Any, wanted: Flags) -> Any:
+    """Select rows of a table or column; no copy if it is all of them."""
     return table if bool(wanted.all()) else table.filter(pa.array(wanted))
 
 
 def taken(table: pa.Table, at: Ints) -> pa.Table:
-    """Rows in another order, or some of them; no copy of rows that follow on one another."""
+    """Take rows in another order, or some of them; no copy of rows that follow one another."""
     if len(at) == 0:
         return table.slice(0, 0)
     if at[-1] - at[0] + 1 == len(at) and bool((np.diff(at) == 1).all()):

@@ -19,9 +19,9 @@ from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.stored.image_sections import BARE, SECTIONS
 
 CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
-"""Of table `image` with `diffFrom`."""
+"""Columns that are read from table `image` with `diffFrom`."""
 IMAGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "error")
-"""Of table `image`."""
+"""Columns that are read from table `image`."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -51,7 +51,7 @@ _CHANGES: Final = ("created", "gone", "changed")
 
 
 class _Sides(NamedTuple):
-    """What is compared."""
+    """The two sides that are compared."""
 
     cluster_id: str | None
     other_cluster_id: str | None
@@ -178,7 +178,7 @@ def _shared(view: View) -> View:
 
 
 def _view(kind: str, text: str | None) -> View | None:
-    """As `Difference` has it: a plain value has a name there."""
+    """Return a thing as `Difference` has it: a plain value has a name there."""
     if text is None:
         return None
     shown: Any = json.loads(text)
@@ -239,13 +239,13 @@ def as_report(rows: pa.Table, *, changes_max: int | None = None) -> dict[str, An
         counts = one["counts"].setdefault(row["kind"], dict.fromkeys(_CHANGES, 0))
         counts[row["change"]] += 1
         if changes_max is None or len(one["changes"]) < changes_max:
-            one["changes"].append(_told(row))
+            one["changes"].append(_report_row(row))
     for one in clusters.values():
         one["counts"] = {kind: one["counts"][kind] for kind in SECTIONS if kind in one["counts"]}
     return {"clusters": [one for _, one in sorted(clusters.items(), key=lambda item: _order(item[0]))]}
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _report_row(row: dict[str, Any]) -> dict[str, Any]:
     kept = {name: row[name] for name in ("kind", "name", "change", "fields", "words")}
     return kept | {name: None if row[name] is None else json.loads(row[name]) for name in ("before", "after")}
 

@@ -20,11 +20,11 @@ from fastquorum.spark.pipelines.replicas import (
     INSIDE,
     NOTHING,
     Ids,
-    Replica,
-    Verdict,
+    ReplicaVerdict,
+    StoredReplica,
 )
 from fastquorum.spark.pipelines.torn import is_crash
-from fastquorum.spark.pipelines.voting import Election, Node, proven_ends
+from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode, proven_ends
 
 _SILENT: Final = -5
 """In place of a vote."""
@@ -41,21 +41,21 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Reference(NamedTuple):
-    """What is right at every base offset."""
+    """The right batch at every base offset."""
 
     ids: Ids
-    """NOTHING: nobody knows."""
+    """Ids of the right batches; NOTHING: not known."""
     is_contested: Flags
-    """As many voters have one batch there as another one."""
+    """Whether as many voters have one batch there as another one."""
     epochs: Ids
-    """Of the right batches; NOTHING where none begins, or nobody knows."""
+    """Epochs of the right batches; NOTHING where none begins, or it is not known."""
     bodies: Ids
-    """The same, of their bodies."""
+    """Bodies of the right batches, in the same way."""
     proven_ends: list[int]
     """Up to where each replica's batches are known to be of the branch that won, as of `voting.proven_ends`."""
 
     def epochs_from(self, position: int) -> frozenset[int]:
-        """Of the right batches that end there or later."""
+        """Return the epochs of the right batches that end there or later."""
         first = position
         while first > 0 and self.ids[first] == INSIDE:
             first -= 1
@@ -63,11 +63,15 @@ class Reference(NamedTuple):
 
 
 def reference_of(
-    offsets: Ids, replicas: Sequence[Replica], seats: Sequence[Node | None], won: Election, known_end: int
+    offsets: Ids,
+    replicas: Sequence[StoredReplica],
+    seats: Sequence[VotingNode | None],
+    won: ElectionResult,
+    known_end: int,
 ) -> Reference:
-    """Of the branch that won, by its voters; where none of them has anything, as it has it itself. `seats`: of each
-    replica, as of `voting.seats_of`. `known_end`: the branch is known to be right up to there."""
-    by_node: dict[Node, Ids] = {}
+    """Return what is right on the branch that won, by its voters; where none of them has anything, as the branch has
+    it. `seats`: of each replica, as of `voting.seats_of`. `known_end`: the branch is known to be right up to there."""
+    by_node: dict[VotingNode, Ids] = {}
     ends = proven_ends(replicas, won.branch)
     for each, node, end in zip(replicas, seats, ends, strict=True):
         if node is None:
@@ -98,14 +102,14 @@ def reference_of(
     return Reference(ids, is_contested, *_contents(offsets, replicas, ids), ends)
 
 
-def _contradicts(replica: Replica, branch: Replica, end: int) -> bool:
-    """Has it another batch than the branch behind all that both have, of an epoch that both have there? No log of a
-    deposed leader looks like that: it may be the right one."""
+def _contradicts(replica: StoredReplica, branch: StoredReplica, end: int) -> bool:
+    """Return whether a replica has another batch than the branch, behind all that both have, of an epoch that both have
+    there. No log of a deposed leader looks like that: it may be the right one."""
     return bool(replica.epochs_from(end) & branch.epochs_from(end))
 
 
-def _contents(offsets: Ids, replicas: Sequence[Replica], ids: Ids) -> tuple[Ids, Ids]:
-    """Epochs and bodies of the batches with these ids, as whichever replica has them says."""
+def _contents(offsets: Ids, replicas: Sequence[StoredReplica], ids: Ids) -> tuple[Ids, Ids]:
+    """Return epochs and bodies of the batches with these ids, from whichever replica has them."""
     epochs, bodies = (np.full(len(offsets), NOTHING, np.int64) for _ in range(2))
     for each in replicas:
         its_epochs = np.full(len(offsets), NOTHING, np.int64)
@@ -115,8 +119,8 @@ def _contents(offsets: Ids, replicas: Sequence[Replica], ids: Ids) -> tuple[Ids,
     return epochs, bodies
 
 
-def differ(replicas: Sequence[Replica], right: Reference) -> list[Replica]:
-    """Replicas that have another batch, where what is right is known."""
+def differ(replicas: Sequence[StoredReplica], right: Reference) -> list[StoredReplica]:
+    """Return the replicas that have another batch, where the right one is known."""
     is_known = (right.ids != NOTHING) & ~right.is_contested
     return [
         each
@@ -127,17 +131,17 @@ def differ(replicas: Sequence[Replica], right: Reference) -> list[Replica]:
 
 def judge(
     offsets: Ids,
-    replicas: Sequence[Replica],
-    won: Election,
+    replicas: Sequence[StoredReplica],
+    won: ElectionResult,
     right: Reference,
     committed: int | None,
     why_open: str | None,
 ) -> None:
-    """All but those that have lost records, which are judged already. `why_open`: of what is beyond the committed end
-    nobody can tell whether a majority had it, and why."""
+    """Judge all replicas but those that have lost records, which are judged already. `why_open`: why it is not known
+    whether a majority had what is beyond the committed end."""
     for each, proven_end in zip(replicas, right.proven_ends, strict=True):
         if each.unreadable is not None:
-            each.verdict, each.why = Verdict.UNDECIDED, each.unreadable
+            each.verdict, each.why = ReplicaVerdict.UNDECIDED, each.unreadable
         elif not each.is_trusted:
             continue
         elif committed is None:
@@ -148,17 +152,17 @@ def judge(
         _contest_tails(offsets, replicas, committed)
 
 
-def _judge_alone(replica: Replica, offsets: Ids) -> None:
-    """Nothing proves what is right."""
+def _judge_alone(replica: StoredReplica, offsets: Ids) -> None:
+    """Judge a replica where nothing proves what is right."""
     nobody = NOBODY if len(offsets) else None
-    replica.verdict = Verdict.UNDECIDED
+    replica.verdict = ReplicaVerdict.UNDECIDED
     replica.why = "; ".join(each for each in (replica.own_fault, nobody) if each)
 
 
 def _judge_below(
-    replica: Replica, offsets: Ids, branch: Replica, right: Reference, proven_end: int, committed: int
+    replica: StoredReplica, offsets: Ids, branch: StoredReplica, right: Reference, proven_end: int, committed: int
 ) -> bool:
-    """Whether it has anything else where records are committed."""
+    """Return whether the replica has anything else where records are committed, and judge it then."""
     there = np.arange(len(offsets)) <= replica.last_position
     wanted = there & (offsets < committed) & (replica.ids != ANYTHING)
     has_one = (replica.ids >= 0) | (replica.ids == INSIDE)
@@ -170,60 +174,63 @@ def _judge_below(
     offset = int(offsets[position])
     if replica.ids[position] in (DAMAGED, NOTHING):
         is_torn = replica.ids[position] == DAMAGED and _is_torn(replica, offset, committed)
-        verdict = Verdict.TORN if is_torn else Verdict.DIVERGENT
+        verdict = ReplicaVerdict.TORN if is_torn else ReplicaVerdict.DIVERGENT
         replica.judge(verdict, offset, replica.why_not(offsets, position))
     elif not is_wrong[position]:
-        replica.judge(Verdict.UNDECIDED, offset, _TWO)
+        replica.judge(ReplicaVerdict.UNDECIDED, offset, _TWO)
     else:
         _judge_other(replica, offsets, position, right, branch.epochs_from(committed))
     return True
 
 
 def _judge_other(
-    replica: Replica, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
+    replica: StoredReplica, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
 ) -> None:
-    """It has good batches there, and others than are committed. It is held against what is right from there on, and the
-    branch's epochs beyond that: the branch may itself be wrong, or begin later."""
+    """Judge a replica with good batches other than the committed ones. It is held against what is right from there on,
+    and the branch's epochs beyond that: the branch may itself be wrong, or begin later."""
     offset, why = int(offsets[position]), replica.why_not(offsets, position)
     mine, theirs = replica.epochs_from(offset), right.epochs_from(position) | epochs_beyond
     is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == right.bodies[position]
     if mine & theirs or is_same_body:
-        replica.judge(Verdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
+        replica.judge(ReplicaVerdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
     elif replica.snapshots and replica.snapshots[-1].offset > offset:
         text = f"{why}, and its own snapshot is of all below {replica.snapshots[-1].offset}"
-        replica.judge(Verdict.DIVERGENT, offset, text)
+        replica.judge(ReplicaVerdict.DIVERGENT, offset, text)
     elif max(mine, default=-1) > max(theirs, default=-1):
-        replica.judge(Verdict.UNDECIDED, offset, LATER)
+        replica.judge(ReplicaVerdict.UNDECIDED, offset, LATER)
     else:
         epochs = ", ".join(map(str, sorted(mine)))
-        replica.judge(Verdict.STALE, offset, f"of epoch {epochs}, whose leader was deposed before it was committed")
+        replica.judge(
+            ReplicaVerdict.STALE, offset, f"of epoch {epochs}, whose leader was deposed before it was committed"
+        )
 
 
-def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str | None) -> None:
-    """It is as it should be below the committed end."""
+def _judge_behind(replica: StoredReplica, offsets: Ids, committed: int, why_open: str | None) -> None:
+    """Judge a replica that is right below the committed end."""
     fault = _first((replica.ids == DAMAGED) & (offsets >= committed))
     end = replica.end_offset
     if fault is not None:
         offset = int(offsets[fault])
-        verdict = Verdict.TORN if _is_torn(replica, offset, committed) else Verdict.DIVERGENT
+        verdict = ReplicaVerdict.TORN if _is_torn(replica, offset, committed) else ReplicaVerdict.DIVERGENT
         replica.judge(verdict, offset, replica.why_not(offsets, fault))
     elif end > committed and why_open:
-        replica.judge(Verdict.UNDECIDED, committed, why_open)
+        replica.judge(ReplicaVerdict.UNDECIDED, committed, why_open)
     elif end > committed:
-        replica.judge(Verdict.TAIL, committed, replica.own_fault)
+        replica.judge(ReplicaVerdict.TAIL, committed, replica.own_fault)
     elif end < committed:
-        replica.verdict, replica.why = Verdict.BEHIND, replica.own_fault
+        replica.verdict, replica.why = ReplicaVerdict.BEHIND, replica.own_fault
 
 
-def judge_stale(replica: Replica, committed: int | None) -> None:
-    """A stale tail is cut off when its node starts; but with damage that no crash leaves it does not start."""
+def judge_stale(replica: StoredReplica, committed: int | None) -> None:
+    """Judge stale tails with damage that no crash leaves: a node cuts off the tail, but does not start with that."""
     faults = sorted(offset for offset in replica.damage if not _is_torn(replica, offset, committed))
-    if replica.verdict is Verdict.STALE and faults:
-        replica.judge(Verdict.DIVERGENT, faults[0], replica.damage[faults[0]].why)
+    if replica.verdict is ReplicaVerdict.STALE and faults:
+        replica.judge(ReplicaVerdict.DIVERGENT, faults[0], replica.damage[faults[0]].why)
 
 
-def _is_torn(replica: Replica, offset: int, committed: int | None) -> bool:
-    """May a crash have left the damage there? Behind all that is committed it may have left anything at the end."""
+def _is_torn(replica: StoredReplica, offset: int, committed: int | None) -> bool:
+    """Return whether a crash may have left the damage there. Behind all that is committed it may have left anything at
+    the end."""
     damage = replica.damage[offset]
     is_beyond = committed is not None and offset >= committed
     return damage.is_written and is_crash(
@@ -234,17 +241,17 @@ def _is_torn(replica: Replica, offset: int, committed: int | None) -> bool:
     )
 
 
-def _contest_tails(offsets: Ids, replicas: Sequence[Replica], committed: int) -> None:
-    """Two tails of which no healthy quorum has both: of one epoch, and with other bytes."""
-    tails = [each for each in replicas if each.verdict is Verdict.TAIL]
+def _contest_tails(offsets: Ids, replicas: Sequence[StoredReplica], committed: int) -> None:
+    """Judge tails of one epoch with different bytes: no healthy quorum has both."""
+    tails = [each for each in replicas if each.verdict is ReplicaVerdict.TAIL]
     for one, other in combinations(tails, 2):
         both = (one.ids >= 0) & (other.ids >= 0) & (offsets >= committed) & (one.ids != other.ids)
         if (position := _first(both)) is None:
             continue
         offset = int(offsets[position])
         if one.epochs_from(offset) & other.epochs_from(offset):
-            one.judge(Verdict.UNDECIDED, offset, _TWO)
-            other.judge(Verdict.UNDECIDED, offset, _TWO)
+            one.judge(ReplicaVerdict.UNDECIDED, offset, _TWO)
+            other.judge(ReplicaVerdict.UNDECIDED, offset, _TWO)
 
 
 def _first(flags: Flags) -> int | None:

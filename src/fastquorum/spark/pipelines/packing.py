@@ -20,36 +20,36 @@ PACKED: Final = pa.schema(
 )
 """`data` of a part: a stream of Arrow's; of the summary: JSON."""
 ROWS_MAX: Final = 1 << 16
-"""Of a batch."""
-Told = TypeVar("Told", bound=tuple[Any, ...])
+"""Most rows of a batch."""
+Result = TypeVar("Result", bound=tuple[Any, ...])
 
 
-class Packing(NamedTuple, Generic[Told]):
+class Packing(NamedTuple, Generic[Result]):
     """How one pipeline's parts are packed, and taken out again."""
 
-    make: Callable[..., Told]
-    """What is told, of the tables by their names and of `summary`."""
+    make: Callable[..., Result]
+    """Makes a result from the tables by their names and from `summary`."""
     schemas: Mapping[str, pa.Schema]
-    """Of the tables, by name."""
+    """Schemas of the tables, by name."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """All that can be asked for."""
+        """Names of all parts."""
         return (*self.schemas, SUMMARY)
 
-    def nothing(self, summary: dict[str, Any]) -> Told:
-        """Of a cluster of which nothing but this can be told."""
+    def nothing(self, summary: dict[str, Any]) -> Result:
+        """Make the result of a cluster of which only the summary is known."""
         return self.make(**{name: schema.empty_table() for name, schema in self.schemas.items()}, summary=summary)
 
-    def packed(self, cluster_id: str | None, told: Told) -> pa.Table:
-        """PACKED."""
-        parts = [(name, _bytes(getattr(told, name))) for name in self.schemas]
-        parts.append((SUMMARY, json.dumps(getattr(told, SUMMARY)).encode()))
+    def packed(self, cluster_id: str | None, result: Result) -> pa.Table:
+        """Pack a result (PACKED)."""
+        parts = [(name, _bytes(getattr(result, name))) for name in self.schemas]
+        parts.append((SUMMARY, json.dumps(getattr(result, SUMMARY)).encode()))
         rows = [{"cluster_id": cluster_id, "part": name, "data": data} for name, data in parts]
         return pa.Table.from_pylist(rows, PACKED)
 
-    def unpacked(self, packed: pa.Table) -> list[tuple[str | None, Told]]:
-        """What is told of each cluster, by its id."""
+    def unpacked(self, packed: pa.Table) -> list[tuple[str | None, Result]]:
+        """Return the result of each cluster, with the cluster's id."""
         by_cluster: dict[str | None, dict[str, Any]] = {}
         for cluster_id, part, data in _rows(packed):
             one = by_cluster.setdefault(cluster_id, {})
@@ -58,25 +58,25 @@ class Packing(NamedTuple, Generic[Told]):
         return [(cluster_id, self.make(**parts)) for cluster_id, parts in ordered]
 
     def schema(self, part: str) -> pa.Schema:
-        """Of `rows`. UsageError: there is no such part."""
+        """Return the schema of `rows`. UsageError: there is no such part."""
         if part not in self.parts:
             raise UsageError(f"there is no part {part!r}", f"the parts are {', '.join(self.parts)}")
         return pa.schema([_CLUSTER, *self.schemas.get(part, [pa.field(SUMMARY, pa.string(), nullable=False)])])
 
     def rows(self, packed: pa.Table, part: str) -> Iterator[pa.RecordBatch]:
-        """A part, or the summary, of each cluster, with the cluster's id in front."""
+        """Yield a part, or the summary, of each cluster, with the cluster's id in front."""
         for cluster_id, name, data in _rows(packed):
             if name == part:
                 whole = _text(data.to_pybytes().decode()) if part == SUMMARY else _table(data, self.schemas[part])
                 yield from self._of(cluster_id, part, whole).to_batches(max_chunksize=ROWS_MAX)
 
-    def tables(self, found: Iterable[tuple[str | None, Told]]) -> dict[str, pa.Table]:
-        """Every part of all clusters, by name, as of `rows`."""
+    def tables(self, found: Iterable[tuple[str | None, Result]]) -> dict[str, pa.Table]:
+        """Return every part of all clusters, by name, as of `rows`."""
         tables = {part: [self.schema(part).empty_table()] for part in self.parts}
-        for cluster_id, told in found:
+        for cluster_id, result in found:
             for part in self.parts:
-                said = getattr(told, part)
-                tables[part].append(self._of(cluster_id, part, _text(json.dumps(said)) if part == SUMMARY else said))
+                value = getattr(result, part)
+                tables[part].append(self._of(cluster_id, part, _text(json.dumps(value)) if part == SUMMARY else value))
         return {part: pa.concat_tables(each) for part, each in tables.items()}
 
     def _of(self, cluster_id: str | None, part: str, whole: pa.Table) -> pa.Table:
@@ -98,7 +98,7 @@ def _bytes(table: pa.Table) -> bytes:
 
 
 def _rows(packed: pa.Table) -> Iterator[tuple[str | None, str, Any]]:
-    """Of each: cluster, part, and the data as a buffer that is not copied."""
+    """Yield cluster, part, and the data as a buffer that is not copied."""
     for batch in packed.to_batches():
         ids, parts = batch["cluster_id"].to_pylist(), batch["part"].to_pylist()
         yield from zip(ids, parts, (each.as_buffer() for each in batch["data"]), strict=True)

@@ -17,19 +17,19 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastquorum.spark.pipelines.judging import LATER
-from fastquorum.spark.pipelines.replicas import EMPTY, Replica, Verdict
-from fastquorum.spark.pipelines.voting import Election, Node
+from fastquorum.spark.pipelines.replicas import EMPTY, ReplicaVerdict, StoredReplica
+from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode
 from fastquorum.types import OffsetAndEpoch
 
-_BEHIND: Final = frozenset({Verdict.BEHIND, Verdict.TORN, Verdict.STALE})
-"""What a replica is that is sound, and does not hold all that is committed."""
+_BEHIND: Final = frozenset({ReplicaVerdict.BEHIND, ReplicaVerdict.TORN, ReplicaVerdict.STALE})
+"""Verdicts on replicas that are sound, and do not hold all that is committed."""
 
 
-def compare_own(replica: Replica) -> None:
-    """A replica whose log is not the one that its own snapshots are of, or lacks its beginning, is divergent."""
+def compare_own(replica: StoredReplica) -> None:
+    """Judge a replica divergent if its log is not the one that its own snapshots are of, or lacks its beginning."""
     if replica.lost_begin is not None and replica.unreadable is None:
         why = f"its log begins at offset {replica.lost_begin}, and no snapshot says what was before"
-        replica.judge(Verdict.DIVERGENT, 0, why)
+        replica.judge(ReplicaVerdict.DIVERGENT, 0, why)
     for snapshot in replica.snapshots:
         found = replica.batch_at(snapshot.offset - 1)
         if replica.is_trusted and found is not None and found.epoch != snapshot.epoch:
@@ -37,32 +37,34 @@ def compare_own(replica: Replica) -> None:
                 f"its log is of epoch {found.epoch} there, and its own snapshot of all below {snapshot.offset} is of "
                 f"epoch {snapshot.epoch}"
             )
-            replica.judge(Verdict.DIVERGENT, found.base_offset, why)
+            replica.judge(ReplicaVerdict.DIVERGENT, found.base_offset, why)
 
 
 class Shortage(NamedTuple):
-    """What is committed, and on no majority any more."""
+    """Committed records that no majority holds any longer."""
 
     end: int
-    """Of what is committed, exclusive."""
+    """End of what is committed, exclusive."""
     says: str
     """What proves that, and how many have it."""
-    lacking: list[Replica]
-    """Voters that have not."""
+    lacking: list[StoredReplica]
+    """Voters that do not have it."""
 
 
 class Proof(NamedTuple):
-    """What says how much is committed at least."""
+    """A proof of how much is committed at least."""
 
     key: OffsetAndEpoch
-    """Where that ends, exclusive, and the epoch of its last record."""
+    """End of what is committed, exclusive, and the epoch of its last record."""
     source: str
-    """In words."""
+    """The proof's source, in words."""
 
 
-def newest_proof(replicas: Sequence[Replica], others: Sequence[Replica], won: Election) -> Proof | None:
-    """The newest snapshot of a voter, or durable mark of any replica, if it says that more is committed than the votes
-    do. `others`: replicas that prove nothing, as their logs are not the one that is committed."""
+def newest_proof(
+    replicas: Sequence[StoredReplica], others: Sequence[StoredReplica], won: ElectionResult
+) -> Proof | None:
+    """Return the newest snapshot of a voter, or durable mark of any replica, if it says that more is committed than the
+    votes do. `others`: replicas that prove nothing, as their logs are not the committed one."""
     found = [
         proof
         for each in replicas
@@ -73,17 +75,17 @@ def newest_proof(replicas: Sequence[Replica], others: Sequence[Replica], won: El
     return None if newest is None or newest.key.offset <= (won.end or 0) else newest
 
 
-def _proofs_of(replica: Replica) -> Iterator[Proof]:
-    whose = replica.directory if replica.node_id is None else f"node {replica.node_id}"
+def _proofs_of(replica: StoredReplica) -> Iterator[Proof]:
+    owner = replica.directory if replica.node_id is None else f"node {replica.node_id}"
     if replica.snapshots and replica.is_voter:
-        yield Proof(replica.snapshots[-1], f"a snapshot of {whose}")
+        yield Proof(replica.snapshots[-1], f"a snapshot of {owner}")
     if (vouched := replica.vouched) is not None:
-        yield Proof(vouched, f"the durable mark of {whose}")
+        yield Proof(vouched, f"the durable mark of {owner}")
 
 
-def raised_by(proof: Proof, replicas: Sequence[Replica], won: Election) -> tuple[Election, int]:
-    """With as much committed as a proof says, along a replica that has its last record, if there is one; and up to
-    where the branch is known to be right."""
+def raised_by(proof: Proof, replicas: Sequence[StoredReplica], won: ElectionResult) -> tuple[ElectionResult, int]:
+    """Return the election with as much committed as a proof says, along a replica that has its last record, if there is
+    one; and up to where the branch is known to be right."""
     newest = proof.key
     for at, each in enumerate(replicas):
         held = each.batch_at(newest.offset - 1)
@@ -93,7 +95,7 @@ def raised_by(proof: Proof, replicas: Sequence[Replica], won: Election) -> tuple
 
 
 def find_lacking(
-    replicas: Sequence[Replica], seats: Sequence[Node | None], won: Election, proof: Proof
+    replicas: Sequence[StoredReplica], seats: Sequence[VotingNode | None], won: ElectionResult, proof: Proof
 ) -> Shortage | None:
     """Judge the voters that do not have what a proof says was committed, if so many have not that no majority has. None
     is accused of it while enough others have it, or may: of a voter without a directory here nobody can tell."""
@@ -102,8 +104,10 @@ def find_lacking(
     holders = {seat for seat, has in zip(seats, has_it, strict=True) if has and seat is not None}
     known = f"all below {end} was committed, as {proof.source} says"
     for each in replicas:
-        if each.verdict is Verdict.UNDECIDED and each.why == LATER and (each.offset or 0) < end:
-            each.judge(Verdict.DIVERGENT, each.offset or 0, f"its records there are of a later epoch, and {known}")
+        if each.verdict is ReplicaVerdict.UNDECIDED and each.why == LATER and (each.offset or 0) < end:
+            each.judge(
+                ReplicaVerdict.DIVERGENT, each.offset or 0, f"its records there are of a later epoch, and {known}"
+            )
     if len(holders) + len(won.voters - set(seats)) >= won.majority:
         return None
     few = f"only {len(holders)}" if holders else "none"
@@ -113,11 +117,11 @@ def find_lacking(
         if seat is not None and seat not in holders:
             lacking.append(each)
             if each.verdict in _BEHIND:
-                each.verdict, each.why = Verdict.LACKING, "; ".join(filter(None, (have, each.why)))
+                each.verdict, each.why = ReplicaVerdict.LACKING, "; ".join(filter(None, (have, each.why)))
     return Shortage(end, have, lacking)
 
 
-def compare_newest(replicas: Sequence[Replica], committed: int) -> None:
+def compare_newest(replicas: Sequence[StoredReplica], committed: int) -> None:
     """A replica that has records of another epoch than the snapshot at the committed end, and does not say itself that
     they were committed, has a deposed leader's."""
     epochs = {
@@ -131,13 +135,13 @@ def compare_newest(replicas: Sequence[Replica], committed: int) -> None:
         if not each.is_trusted:
             continue
         held = each.batch_at(committed - 1)
-        if epochs and held is not None and held.epoch not in epochs and each.verdict is not Verdict.STALE:
+        if epochs and held is not None and held.epoch not in epochs and each.verdict is not ReplicaVerdict.STALE:
             is_older = held.epoch < max(epochs)
             why = f"of epoch {held.epoch}, and a snapshot of all below {committed} is of epoch {max(epochs)}"
-            each.judge(Verdict.STALE if is_older else Verdict.UNDECIDED, held.base_offset, why)
+            each.judge(ReplicaVerdict.STALE if is_older else ReplicaVerdict.UNDECIDED, held.base_offset, why)
 
 
-def compare_epochs(replica: Replica) -> None:
+def compare_epochs(replica: StoredReplica) -> None:
     """A replica whose epochs fall from one batch to the next is divergent, whatever the others have: a leader appends
     in its own epoch, which is later than that of all it has (Raft, section 5.2)."""
     base, _, epochs = replica.held
@@ -145,20 +149,20 @@ def compare_epochs(replica: Replica) -> None:
     if replica.is_trusted and len(falls):
         at = int(falls[0])
         why = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
-        replica.judge(Verdict.DIVERGENT, int(base[at]), why)
+        replica.judge(ReplicaVerdict.DIVERGENT, int(base[at]), why)
 
 
-def compare_known(replica: Replica) -> None:
+def compare_known(replica: StoredReplica) -> None:
     """A replica that has other records than a majority where its own node knew all to be committed is divergent: who
     has lost some is in the majority, and its node starts no more, lest they are gone everywhere."""
-    is_other = replica.verdict is Verdict.STALE and replica.offset is not None
+    is_other = replica.verdict is ReplicaVerdict.STALE and replica.offset is not None
     if is_other and (replica.offset or 0) < replica.committed_end:
         known = f"all below {replica.committed_end} was committed, as its own durable mark says"
         why = f"{known}, and a majority has other records there"
-        replica.judge(Verdict.DIVERGENT, replica.offset or 0, why)
+        replica.judge(ReplicaVerdict.DIVERGENT, replica.offset or 0, why)
 
 
-def compare_mark(replica: Replica) -> None:
+def compare_mark(replica: StoredReplica) -> None:
     """A replica whose durable mark names a place where none of its batches ends is divergent: one of the two is another
     directory's, and its node does not start so. Where bytes are damaged, that is told instead."""
     marked = replica.synced_end or 0
@@ -166,11 +170,11 @@ def compare_mark(replica: Replica) -> None:
     if replica.is_mark_of_log or replica.unreadable or is_damaged or not replica.is_trusted:
         return
     replica.judge(
-        Verdict.DIVERGENT, marked, f"its durable mark is of another log: no batch ends at offset {marked} there"
+        ReplicaVerdict.DIVERGENT, marked, f"its durable mark is of another log: no batch ends at offset {marked} there"
     )
 
 
-def find_loss(replica: Replica) -> None:
+def find_loss(replica: StoredReplica) -> None:
     """A replica that ends below what it once had, or lacks files that it had, is divergent: a node that cuts its log
     off lowers its mark first, and does not start without a segment.
 
@@ -182,13 +186,13 @@ def find_loss(replica: Replica) -> None:
         return
     text = f"{EMPTY if end == 0 else f'its log ends at {end}'}, and {had}" if replica.refused is None else had
     if replica.is_trusted:
-        replica.judge(Verdict.DIVERGENT, end, text)
+        replica.judge(ReplicaVerdict.DIVERGENT, end, text)
     elif replica.offset is not None and replica.offset >= end:
         replica.why = f"{text}; {replica.why}"
     replica.has_lost = True
 
 
-def _once_had(replica: Replica) -> str | None:
+def _once_had(replica: StoredReplica) -> str | None:
     """What says that a replica had more than it has; None: nothing does."""
     end, own = replica.end_offset, replica.snapshot_end
     if replica.refused is not None:

@@ -29,7 +29,7 @@ UNREADABLE: Final = "it cannot be read"
 Ids = npt.NDArray[np.int64]
 
 
-class Verdict(StrEnum):
+class ReplicaVerdict(StrEnum):
     """What a replica is."""
 
     SAME = "same"
@@ -57,7 +57,7 @@ class Held(NamedTuple):
     epoch: int
 
 
-class Damage(NamedTuple):
+class ReplicaDamage(NamedTuple):
     """A place in a replica that is not a good batch."""
 
     why: str
@@ -71,8 +71,8 @@ class Damage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replica:
-    """One directory's log, and what became of it."""
+class StoredReplica:
+    """One directory's log, and its verdict."""
 
     cluster_id: str | None
     node_id: int | None
@@ -80,18 +80,18 @@ class Replica:
     start_offset: int
     end_offset: int
     ids: Ids
-    """Of its batch at each base offset of the cluster."""
+    """Id of its batch at each base offset of the cluster."""
     bodies: Ids
-    """The same, whatever the epoch: a batch's checksum is not of that."""
+    """Id of its batch whatever the epoch, which a batch's checksum does not cover."""
     sizes: Ids
     ends: Ids
-    """Behind the good batch that begins at each of these offsets; 0: there is none."""
+    """End of the good batch that begins at each of these offsets; 0: there is none."""
     held: Ids
-    """Of its good batches: base and last offset, and epoch; a row each, ascending in columns."""
-    damage: dict[int, Damage] = field(default_factory=dict)
-    """What readers say of it, by the offset at which it lies."""
+    """Base and last offset, and epoch, of its good batches; a row each, ascending in columns."""
+    damage: dict[int, ReplicaDamage] = field(default_factory=dict)
+    """Damage that readers found, by its offset."""
     snapshots: list[OffsetAndEpoch] = field(default_factory=list)
-    """Ids of its good ones, ascending."""
+    """Ids of its good snapshots, ascending."""
     unreadable: str | None = None
     """Why nothing of it could be read; None: it was."""
     synced_end: int | None = None
@@ -110,11 +110,11 @@ class Replica:
     not_started: str | None = None
     """Why a node does not start on what its directory has beside the log; None: it does, as far as that goes."""
     directory_id: str | None = None
-    """Under which its directory was formatted; None: nothing says it."""
+    """Id under which its directory was formatted; None: nothing says it."""
     is_voter: bool = False
     no_vote: str | None = None
     """Why it has no vote though its node is a voter; None: it has one, or its node is none."""
-    verdict: Verdict = Verdict.SAME
+    verdict: ReplicaVerdict = ReplicaVerdict.SAME
     offset: int | None = None
     why: str | None = None
     lost_begin: int | None = None
@@ -124,7 +124,7 @@ class Replica:
 
     @property
     def is_trusted(self) -> bool:
-        return self.verdict is not Verdict.DIVERGENT
+        return self.verdict is not ReplicaVerdict.DIVERGENT
 
     @property
     def kept_end(self) -> int:
@@ -133,7 +133,7 @@ class Replica:
 
     @property
     def snapshot_end(self) -> int:
-        """Of its newest good snapshot, exclusive; 0: it has none."""
+        """End of its newest good snapshot, exclusive; 0: it has none."""
         return self.snapshots[-1].offset if self.snapshots else 0
 
     @property
@@ -155,7 +155,7 @@ class Replica:
         """Where its log begins, if a snapshot stands for what was before; else 0: what was lost proves nothing."""
         return self.start_offset if self.lost_begin is None else 0
 
-    def judge(self, verdict: Verdict, offset: int, why: str | None) -> None:
+    def judge(self, verdict: ReplicaVerdict, offset: int, why: str | None) -> None:
         self.verdict, self.offset, self.why = verdict, offset, why
 
     def batch_at(self, offset: int) -> Held | None:
@@ -167,40 +167,40 @@ class Replica:
         return Held(int(base[at]), int(epochs[at]))
 
     def epochs_from(self, offset: int) -> frozenset[int]:
-        """Of its batches that end there or later."""
+        """Return the epochs of its batches that end there or later."""
         return frozenset(self.held[2, self.held[1] >= offset].tolist())
 
     @property
     def last_position(self) -> int:
-        """Of the last thing that it has; -1: it has nothing."""
+        """Position of the last thing that it has; -1: it has nothing."""
         return int(np.flatnonzero((self.ids != NOTHING) & (self.ids != ANYTHING)).max(initial=-1))
 
     @property
     def own_fault(self) -> str | None:
-        """What is wrong with it whatever the others have: its first damage, or that there is nothing."""
+        """Its first damage, or that it holds nothing, whatever the others have; None: neither."""
         if self.damage:
             return self.damage[min(self.damage)].why
         return EMPTY if self.end_offset == 0 else None
 
     def why_not(self, offsets: Ids, position: int) -> str:
-        """What it has there, in place of what others have."""
+        """Return what it has there, in place of what others have."""
         if self.ids[position] == DAMAGED:
             return self.damage[int(offsets[position])].why
         return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
 
 
-def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
-    """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
-    row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
-    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset` and
-    `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and `durable_position`,
-    where the former is, `last_epoch_start`, the first offset of the last epoch that is written down, `is_mark_lost`,
-    `refused`, why a node would not start on its log, `not_started`, on what is beside that, or `own_directory_id`,
-    under which the directory was formatted."""
+def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[StoredReplica]]:
+    """Return the base offsets of the cluster's batches, ascending, and which replica has which batch there: each
+    directory that any row names, the farthest first. `directory_rows`: rows that name directories, and may have
+    `snapshot_offset` and `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset`
+    and `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and
+    `durable_position`, where the former is, `last_epoch_start`, the first offset of the last epoch that is stored,
+    `is_mark_lost`, `refused`, why a node would not start on its log, `not_started`, on what is beside that, or
+    `own_directory_id`, under which the directory was formatted."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
-    rows = [*unreadable, *(row for row in told.to_pylist() if row["directory"])]
+    rows = [*unreadable, *(row for row in directory_rows.to_pylist() if row["directory"])]
     offsets, found = _with_batches(batches) if batches.num_rows else (np.zeros(0, np.int64), [])
     found += _without(offsets, found, rows)
     by_directory = {each.directory: each for each in found}
@@ -246,7 +246,7 @@ def _is_mark_of_log(batches: pa.Table, row: dict[str, Any]) -> bool:
     return bool(pc.any(pc.and_(is_good, is_it)).as_py())
 
 
-def _rank(each: Replica) -> tuple[int, int, int, bytes, int, str]:
+def _rank(each: StoredReplica) -> tuple[int, int, int, bytes, int, str]:
     """The farthest first, as votes go by, and then by what they hold: so whoever takes the first of several that will
     do takes the same one whatever directories are called. Of equal logs the name may decide."""
     last_epoch = int(each.held[2].max(initial=-1))
@@ -260,7 +260,7 @@ def _are_unreadable(batches: pa.Table) -> pa.ChunkedArray:
     return pc.and_(batches["error"].is_valid(), pc.or_(batches["segment"].is_null(), is_unseen))
 
 
-def _with_batches(batches: pa.Table) -> tuple[Ids, list[Replica]]:
+def _with_batches(batches: pa.Table) -> tuple[Ids, list[StoredReplica]]:
     is_damaged = np.asarray(batches["error"].is_valid())
     names = ("base_offset", "last_offset", "epoch", "crc", "size_bytes")
     contents = np.stack([_numbers(batches, name) for name in names])
@@ -291,7 +291,7 @@ def _with_batches(batches: pa.Table) -> tuple[Ids, list[Replica]]:
         placed[np.searchsorted(offsets, np.fromiter(damage, np.int64, len(damage)))] = DAMAGED
         placed[(offsets < start) & (placed == NOTHING)] = ANYTHING
         found.append(
-            Replica(
+            StoredReplica(
                 first["cluster_id"],
                 first["node_id"],
                 directory,
@@ -324,13 +324,13 @@ def _inside(offsets: Ids, held: Ids) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.bool_]) -> dict[int, Damage]:
-    """What is wrong with one replica by itself, by offset; of several things at one the first. Two segments that both
-    have an offset are wrong, too."""
+def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.bool_]) -> dict[int, ReplicaDamage]:
+    """Return the damage of one replica by itself, by offset; where there are several, the first. Two segments that both
+    have an offset are damage, too."""
     segments, positions = _numbers(rows, "segment"), _numbers(rows, "position")
     claimed, sizes = _numbers(rows, "base_offset"), _numbers(rows, "size_bytes")
     order = np.lexsort((positions, segments))
-    found: dict[int, Damage] = {}
+    found: dict[int, ReplicaDamage] = {}
     end = overlapping = -1
     for at in order.tolist():
         offset = int(base[at])
@@ -339,21 +339,21 @@ def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.boo
             size, is_last = int(sizes[at]), bool(at == order[-1])
             is_torn = is_last and looks_torn(offset, claim, size)
             why = f"its bytes are damaged: {rows['error'][at].as_py()}"
-            found.setdefault(offset, Damage(why, is_torn, is_last, is_written=size > 0))
+            found.setdefault(offset, ReplicaDamage(why, is_torn, is_last, is_written=size > 0))
         elif offset < end and segments[at] != overlapping:
             overlapping = segments[at]
             text = f"segment {segments[at]} has offset {offset} again: an earlier one goes on to offset {end - 1}"
-            found.setdefault(offset, Damage(text, is_torn=False, is_written=False))
+            found.setdefault(offset, ReplicaDamage(text, is_torn=False, is_written=False))
         end = max(end, int(last[at]) + 1)
     return found
 
 
-def _without(offsets: Ids, others: Iterable[Replica], rows: Iterable[dict[str, Any]]) -> list[Replica]:
-    """Those that are there, and have no batch."""
+def _without(offsets: Ids, others: Iterable[StoredReplica], rows: Iterable[dict[str, Any]]) -> list[StoredReplica]:
+    """Return the replicas that are there, and have no batch."""
     known = {each.directory for each in others}
     begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset")}
     return [
-        Replica(
+        StoredReplica(
             row["cluster_id"],
             row["node_id"],
             directory,

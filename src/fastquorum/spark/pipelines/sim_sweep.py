@@ -62,8 +62,8 @@ def simulated(
 
 
 def _row(report: sim.Report, shrunk: sim.Report | None) -> dict[str, Any]:
-    told = dataclasses.asdict(report)
-    row = {name: told[name] for name in SCHEMA.names if name in told}
+    fields = dataclasses.asdict(report)
+    row = {name: fields[name] for name in SCHEMA.names if name in fields}
     row["faults"] = json.dumps(report.faults, sort_keys=True)
     if report.ok:
         return row | dict.fromkeys(("invariant", "detail", "node_id", "trace_tail"))

@@ -7,19 +7,20 @@ Whatever lies below a log's durable mark, or its own snapshot, had been synced: 
 from typing import Final
 
 CUT_OFF: Final = "its node cuts that off when it starts, or follows the leader: nothing is to be done"
-"""What becomes of it."""
+"""Remedy for a torn end."""
 _OFFSET_AND_LENGTH_BYTES: Final = 12
-"""Of a batch: whoever has them says which offset is claimed."""
+"""Bytes at a batch's start that have its offset and length; with them it is known which offset is claimed."""
 
 
 def looks_torn(expected: int, claimed: int | None, size_bytes: int) -> bool:
-    """Whether bytes at the end of a log may be the beginning of a batch. `claimed`: the offset that they say."""
+    """Return whether bytes at the end of a log may be the beginning of a batch. `claimed`: the offset that they state;
+    None: too few bytes."""
     return size_bytes > 0 and (claimed == expected or (claimed is None and size_bytes < _OFFSET_AND_LENGTH_BYTES))
 
 
 def is_crash(offset: int, *, looks_torn: bool, durable_end: int | None, snapshot_end: int) -> bool:
-    """Whether damage at an offset is what a crash leaves. `durable_end`: of the durable mark; None: there is none, and
-    only what looks torn is."""
+    """Return whether damage at an offset is what a crash leaves. `durable_end`: of the durable mark; None: there is
+    none, and only what looks torn is."""
     if offset < max(durable_end or 0, snapshot_end):
         return False
     return looks_torn or durable_end is not None

@@ -1,4 +1,4 @@
-"""What is committed, by the votes of a cluster's voters: which replica's log has it, up to where, and who votes.
+"""Finds what is committed, by the votes of a cluster's voters: which replica's log has it, up to where, and who votes.
 
 A replica holds what another one does up to the last batch that both have (Raft's log matching, section 5.3), whatever
 became of the batches before. A voter has one vote, however many copies of its directory there are: these and older
@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from fastquorum.spark.pipelines.replicas import Ids, Replica
+from fastquorum.spark.pipelines.replicas import Ids, StoredReplica
 from fastquorum.storage.names import parse_segment
 
 
-class Node(NamedTuple):
+class VotingNode(NamedTuple):
     """A voter, as a set of voters names it, or the node that a directory is of."""
 
     id: int | str
@@ -36,32 +36,32 @@ class Node(NamedTuple):
 
 
 _EVERYONE: Final = -1
-"""As the offset of a set that nothing says."""
+"""Offset of a set of voters that no record states."""
 
 
 class VoterIds(NamedTuple):
-    """A set of voters, as directories say it."""
+    """A set of voters, as directories state it."""
 
     offset: int
-    """Of its record; it is in force from there on."""
-    ids: frozenset[Node]
+    """Offset of its record; it is in force from there on."""
+    ids: frozenset[VotingNode]
     is_proven: bool = False
     """A snapshot, or how the directory was formatted, says it, or its record is known to be committed by a snapshot or
     a durable mark: it needs no votes."""
 
 
-class Election(NamedTuple):
-    """What the votes come to."""
+class ElectionResult(NamedTuple):
+    """Result of the votes."""
 
     branch: int
-    """The replica whose log has all that is committed, by its place."""
+    """Index of the replica whose log has all that is committed."""
     end: int | None
-    """Of what is committed, exclusive; None: no majority shares anything."""
-    voters: frozenset[Node]
+    """End of what is committed, exclusive; None: no majority shares anything."""
+    voters: frozenset[VotingNode]
     """The set in force there."""
     reaches: Ids
-    """Of each branch, a row, up to where each replica holds what it does, exclusive."""
-    voters_of: tuple[frozenset[Node], ...] = ()
+    """A row for each branch: up to where each replica holds what it does, exclusive."""
+    voters_of: tuple[frozenset[VotingNode], ...] = ()
     """The set in force on each branch."""
 
     @property
@@ -70,42 +70,48 @@ class Election(NamedTuple):
 
     @property
     def reach(self) -> Ids:
-        """Up to where each replica holds what the branch does, exclusive."""
+        """Up to where each replica holds what the winning branch does, exclusive."""
         found: Ids = self.reaches[self.branch]
         return found
 
     def on_branch(self, branch: int, end: int) -> Self:
-        """With what is committed along another branch, or farther on."""
+        """Return the election with what is committed along another branch, or farther on."""
         return self._replace(branch=branch, end=end, voters=self.voters_of[branch])
 
 
-def node_of(replica: Replica) -> Node:
-    """Whose a replica is."""
-    return Node(replica.directory) if replica.node_id is None else Node(replica.node_id, replica.directory_id)
+def node_of(replica: StoredReplica) -> VotingNode:
+    """Return the node of a replica."""
+    return (
+        VotingNode(replica.directory) if replica.node_id is None else VotingNode(replica.node_id, replica.directory_id)
+    )
 
 
-def nodes_of(replicas: Sequence[Replica]) -> list[Node | None]:
-    """Whose each replica is; None: nothing of it can be read."""
+def nodes_of(replicas: Sequence[StoredReplica]) -> list[VotingNode | None]:
+    """Return the node of each replica; None: nothing of it can be read."""
     return [None if each.unreadable else node_of(each) for each in replicas]
 
 
-def seats_of(nodes: Sequence[Node | None], voters: frozenset[Node]) -> list[Node | None]:
-    """As which of these voters each directory votes; None: it has no vote."""
+def seats_of(nodes: Sequence[VotingNode | None], voters: frozenset[VotingNode]) -> list[VotingNode | None]:
+    """Return the voter as which each directory votes; None: it has no vote."""
     by_id = {each.id: each for each in voters}
     return [_seat(node, by_id) for node in nodes]
 
 
-def _seat(node: Node | None, by_id: Mapping[int | str, Node]) -> Node | None:
+def _seat(node: VotingNode | None, by_id: Mapping[int | str, VotingNode]) -> VotingNode | None:
     voter = None if node is None else by_id.get(node.id)
     return voter if node is not None and voter is not None and voter.is_same(node) else None
 
 
 def elect(
-    offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], told: Sequence[Mapping[str, Any]]
-) -> Election:
-    """By what each replica holds. `told`: rows with directory, offset, source, voter_id and directory_id."""
+    offsets: Ids,
+    replicas: Sequence[StoredReplica],
+    nodes: Sequence[VotingNode | None],
+    directory_rows: Sequence[Mapping[str, Any]],
+) -> ElectionResult:
+    """Elect the branch that is committed, by what each replica holds. `directory_rows`: rows with directory, offset,
+    source, voter_id and directory_id."""
     reaches = _reaches(replicas)
-    ballots = [_ballot(branch, replicas, reaches, nodes, told) for branch in range(len(replicas))]
+    ballots = [_ballot(branch, replicas, reaches, nodes, directory_rows) for branch in range(len(replicas))]
     best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, *_up_to_date(replicas[each.branch])))
     for each in ballots:
         if each.end is not None and best.end is not None and _contradicts(each, best):
@@ -117,29 +123,29 @@ def elect(
     return best._replace(voters_of=tuple(each.voters for each in ballots))
 
 
-def _up_to_date(replica: Replica) -> tuple[int, int]:
+def _up_to_date(replica: StoredReplica) -> tuple[int, int]:
     """Its last epoch and its end, as votes go by: of branches that end alike the first knows of most elections. What
     they are called decides nothing."""
     return max(replica.epochs_from(0), default=-1), replica.end_offset
 
 
-def _count(seats: Sequence[Node | None], reach: Ids, offset: int) -> int:
-    """How many voters hold the branch up to there."""
+def _count(seats: Sequence[VotingNode | None], reach: Ids, offset: int) -> int:
+    """Count the voters that hold the branch up to there."""
     return len({seat for seat, end in zip(seats, reach.tolist(), strict=True) if seat is not None and end >= offset})
 
 
-def _contradicts(one: Election, other: Election) -> bool:
+def _contradicts(one: ElectionResult, other: ElectionResult) -> bool:
     assert one.end is not None
     assert other.end is not None
     return int(one.reach[other.branch]) < min(one.end, other.end)
 
 
-def _support(election: Election, nodes: Sequence[Node | None], shared: int) -> int:
+def _support(election: ElectionResult, nodes: Sequence[VotingNode | None], shared: int) -> int:
     return _count(seats_of(nodes, election.voters), election.reach, shared + 1)
 
 
-def _reaches(replicas: Sequence[Replica]) -> Ids:
-    """Of each branch, a row, up to where each replica holds it."""
+def _reaches(replicas: Sequence[StoredReplica]) -> Ids:
+    """Return a row for each branch: up to where each replica holds it."""
     count = len(replicas)
     found = np.zeros((count, count), np.int64)
     for branch, one in enumerate(replicas):
@@ -148,21 +154,22 @@ def _reaches(replicas: Sequence[Replica]) -> Ids:
     return found
 
 
-def _reach(branch: Replica, other: Replica) -> int:
+def _reach(branch: StoredReplica, other: StoredReplica) -> int:
     # What is before a log is in a snapshot, and was committed: it says nothing else than the others do.
     before = max(min(other.known_start, branch.end_offset), min(branch.known_start, other.end_offset))
     return max(before, _common_end(branch, other))
 
 
-def _common_end(one: Replica, other: Replica) -> int:
-    """Behind the last batch that both have; 0: they have none."""
+def _common_end(one: StoredReplica, other: StoredReplica) -> int:
+    """Return the end of the last batch that both have; 0: they have none."""
     same = np.flatnonzero((one.ids == other.ids) & (one.ids >= 0))
     return int(one.ends[same[-1]]) if len(same) else 0
 
 
-def proven_ends(replicas: Sequence[Replica], branch: int) -> list[int]:
-    """Up to where each replica's batches are known to be of a branch: it has a batch behind them in common with that,
-    or with another replica that has one farther on. So one that ends before the branch begins may be known, too."""
+def proven_ends(replicas: Sequence[StoredReplica], branch: int) -> list[int]:
+    """Return up to where each replica's batches are known to be of a branch: it has a batch behind them in common with
+    that, or with another replica that has one farther on. So one that ends before the branch begins may be known,
+    too."""
     found = [0] * len(replicas)
     found[branch] = replicas[branch].end_offset
     open_ones = set(range(len(replicas)))
@@ -179,13 +186,13 @@ def proven_ends(replicas: Sequence[Replica], branch: int) -> list[int]:
 
 def _ballot(
     branch: int,
-    replicas: Sequence[Replica],
+    replicas: Sequence[StoredReplica],
     reaches: Ids,
-    nodes: Sequence[Node | None],
-    told: Sequence[Mapping[str, Any]],
-) -> Election:
+    nodes: Sequence[VotingNode | None],
+    directory_rows: Sequence[Mapping[str, Any]],
+) -> ElectionResult:
     reach = reaches[branch]
-    first, *following = _sets(branch, replicas, reach, nodes, told)
+    first, *following = _sets(branch, replicas, reach, nodes, directory_rows)
     voters, pending = first.ids, None
     for each in following:
         if each.is_proven or _may_be_committed(each, voters, nodes, reach):
@@ -200,11 +207,11 @@ def _ballot(
             # Its leader has counted by it since it wrote it down; nobody was elected since without one of its majority.
             end = max(end, _majority_end(pending.ids, nodes, reach))
         end = min(end, pending.offset)
-    return Election(branch, end or None, voters, reaches)
+    return ElectionResult(branch, end or None, voters, reaches)
 
 
-def _majority_end(voters: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> int:
-    """Up to where a majority of them has the branch, each in any of its directories."""
+def _majority_end(voters: frozenset[VotingNode], nodes: Sequence[VotingNode | None], reach: Ids) -> int:
+    """Return up to where a majority of voters has the branch, each in any of its directories."""
     held = dict.fromkeys(voters, 0)
     for seat, end in zip(seats_of(nodes, voters), reach.tolist(), strict=True):
         if seat is not None:
@@ -213,15 +220,17 @@ def _majority_end(voters: frozenset[Node], nodes: Sequence[Node | None], reach: 
     return ends[len(voters) // 2] if ends else 0
 
 
-def _changes(one: frozenset[Node], other: frozenset[Node]) -> int:
-    """How many voters join or leave from one set to the other."""
+def _changes(one: frozenset[VotingNode], other: frozenset[VotingNode]) -> int:
+    """Count the voters that join or leave from one set to the other."""
     return seats_of(list(one), other).count(None) + seats_of(list(other), one).count(None)
 
 
-def _may_be_committed(each: VoterIds, before: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> bool:
-    """Whether a set of voters can be in force behind its record: not enough of its voters are there without it. One
-    that differs by more than a voter, as no leader makes it at once, needs the former voters' majority too, of those
-    that are there."""
+def _may_be_committed(
+    each: VoterIds, before: frozenset[VotingNode], nodes: Sequence[VotingNode | None], reach: Ids
+) -> bool:
+    """Return whether a set of voters can be in force behind its record: not enough of its voters are there without it.
+    A set that differs by more than one voter, which no leader makes at once, needs a majority of the former voters that
+    are there, too."""
     behind = each.offset + 1
     seats = seats_of(nodes, each.ids)
     absent = len(each.ids - set(seats))
@@ -235,36 +244,36 @@ def _may_be_committed(each: VoterIds, before: frozenset[Node], nodes: Sequence[N
 
 def _sets(
     branch: int,
-    replicas: Sequence[Replica],
+    replicas: Sequence[StoredReplica],
     reach: Ids,
-    nodes: Sequence[Node | None],
-    told: Sequence[Mapping[str, Any]],
+    nodes: Sequence[VotingNode | None],
+    directory_rows: Sequence[Mapping[str, Any]],
 ) -> list[VoterIds]:
-    """The sets that are told of along a branch, ascending; one at least. A snapshot that ends at an offset tells of the
+    """Return the sets of voters along a branch, ascending; one at least. A snapshot that ends at an offset states the
     set before the record there."""
     places = {each.directory: at for at, each in enumerate(replicas)}
-    said: dict[tuple[int, int, bool], set[Node]] = {}
-    for row in told:
-        if row.get("voter_id") is not None:  # else it tells of damage
+    sets: dict[tuple[int, int, bool], set[VotingNode]] = {}
+    for row in directory_rows:
+        if row.get("voter_id") is not None:  # else it is a row of damage
             is_logged = parse_segment(row.get("source") or "") is not None
             key = (places.get(row["directory"], branch), row["offset"], is_logged)
-            said.setdefault(key, set()).add(Node(row["voter_id"], row.get("directory_id")))
+            sets.setdefault(key, set()).add(VotingNode(row["voter_id"], row.get("directory_id")))
     found: dict[tuple[int, bool], VoterIds] = {}
-    for (at, offset, is_logged), ids in sorted(said.items(), key=lambda each: each[0]):
+    for (at, offset, is_logged), ids in sorted(sets.items(), key=lambda each: each[0]):
         is_proven = not is_logged or replicas[at].proven_end > offset
-        is_told = not is_logged or reach[at] > offset
+        is_stated = not is_logged or reach[at] > offset
         # What the branch says of itself comes before what others say.
-        if is_told and (at == branch or (offset, is_logged) not in found):
+        if is_stated and (at == branch or (offset, is_logged) not in found):
             found[offset, is_logged] = VoterIds(offset, frozenset(ids), is_proven)
     if not found:
-        everyone = frozenset(Node(node.id) for node in nodes if node is not None)
+        everyone = frozenset(VotingNode(node.id) for node in nodes if node is not None)
         return [VoterIds(_EVERYONE, everyone, is_proven=True)]
     names = [node for node in nodes if node is not None and isinstance(node.id, str)]
     return [_with_nameless(found[key], names, nodes) for key in sorted(found)]
 
 
-def _with_nameless(each: VoterIds, names: Sequence[Node], nodes: Sequence[Node | None]) -> VoterIds:
-    """Directories that nothing names, in place of voters that have none."""
+def _with_nameless(each: VoterIds, names: Sequence[VotingNode], nodes: Sequence[VotingNode | None]) -> VoterIds:
+    """Put directories that nothing names in place of voters that have none."""
     missing = sorted(each.ids - set(seats_of(nodes, each.ids)), key=lambda node: str(node.id))
     standing = dict(zip(missing, names, strict=False)) if len(names) <= len(missing) else {}
     return each._replace(ids=frozenset(standing.get(node, node) for node in each.ids))

@@ -97,11 +97,11 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[_Candidate]:
 
 
 def _look_into(executable: str, environment: Mapping[str, str]) -> tuple[str, frozenset[str]]:
-    """Its version and modules. _Unfit if it is too old, or no Java."""
-    told = _ask(executable, "-version", environment)
-    match = _VERSION.search(told)
+    """Return the version and modules of a Java. _Unfit if it is too old, or is not Java."""
+    output = _ask(executable, "-version", environment)
+    match = _VERSION.search(output)
     if match is None:
-        raise _Unfit(f"{executable} says no version: {(told.strip().splitlines() or ['nothing'])[0]}")
+        raise _Unfit(f"{executable} says no version: {(output.strip().splitlines() or ['nothing'])[0]}")
     if int(match[2]) < JAVA_MIN:
         raise _Unfit(f"{executable} is Java {match[1]}, older than {JAVA_MIN}")
     modules = _ask(executable, "--list-modules", environment).splitlines()
@@ -126,8 +126,8 @@ def _ask(executable: str, question: str, environment: Mapping[str, str]) -> str:
     except subprocess.TimeoutExpired as error:
         raise _Unfit(f"{executable} {question} takes longer than {PROBE_S:g} s") from error
     if done.returncode != 0:
-        said = (done.stdout.strip().splitlines() or ["nothing"])[0]
-        raise _Unfit(f"{executable} {question} ends with {done.returncode}: {said}")
+        output = (done.stdout.strip().splitlines() or ["nothing"])[0]
+        raise _Unfit(f"{executable} {question} ends with {done.returncode}: {output}")
     return done.stdout
 
 

@@ -18,17 +18,17 @@ from typing import IO, Any, Final
 from fastquorum.ending import Terminated, end
 
 END_S: Final = 30.0
-"""Of Spark's own cleaning up; then it is killed."""
-_TOLD_S: Final = 5.0
-"""For what it said last to come through; a child that has left its group may hold its stderr open."""
+"""Time for Spark to clean up; then the JVM is killed."""
+_DRAIN_S: Final = 5.0
+"""Time to read the rest of the JVM's stderr. A child that left the JVM's process group may keep it open."""
 _CHUNK_BYTES: Final = 1 << 16
 _ALWAYS: Final = b"WARNING: Using incubator modules"
-"""Spark's launcher asks for one, and Java tells."""
+"""Start of a warning that Java prints because Spark's launcher asks for such a module."""
 _STDERR: Final = 2
 
 
 class Jvm:
-    """One, or none yet."""
+    """The JVM of a session, if one was started."""
 
     def __init__(self) -> None:
         self.is_interrupted = False
@@ -38,11 +38,11 @@ class Jvm:
         self._process: subprocess.Popen[bytes] | None = None
         self._telling: threading.Thread | None = None
         self._held: bytearray | None = None
-        """What it said, while that is held back."""
+        """Output of the JVM's stderr that is held back; None: it passes through."""
 
     @property
     def is_sent_away(self) -> bool:
-        """There was one, and one of these came: whatever is asked of it fails."""
+        """Whether a signal ended a running JVM: calls to it fail then."""
         return self.is_interrupted and self._process is not None
 
     @contextlib.contextmanager
@@ -84,17 +84,17 @@ class Jvm:
     def _tell(self, stderr: IO[bytes]) -> None:
         held = b""
         with stderr:
-            while said := os.read(stderr.fileno(), _CHUNK_BYTES):
-                said, held = _heard(held + said)
-                self._say(said)
+            while data := os.read(stderr.fileno(), _CHUNK_BYTES):
+                data, held = _split_warnings(held + data)
+                self._say(data)
             self._say(held)
 
-    def _say(self, said: bytes) -> None:
+    def _say(self, data: bytes) -> None:
         if self._held is not None:
-            self._held += said
-        elif said and not self.is_interrupted:
+            self._held += data
+        elif data and not self.is_interrupted:
             with contextlib.suppress(OSError):
-                os.write(_STDERR, said)
+                os.write(_STDERR, data)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -117,7 +117,7 @@ class Jvm:
                 logging.disable(logged)
 
     def _taken(self) -> dict[signal.Signals, Any]:
-        """The signals' handlers of before, where nobody has decided otherwise."""
+        """Install signal handlers where a program has not set its own. Return the handlers of before."""
         if threading.current_thread() is not threading.main_thread():
             return {}
         usual = {
@@ -137,15 +137,15 @@ class Jvm:
         raise KeyboardInterrupt
 
     def _send(self, wanted: signal.Signals) -> None:
-        """To it and its children."""
+        """Send a signal to the JVM and its children."""
         process = self._process
         if process is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, wanted)
 
     def end(self) -> bool:
-        """Wait until it is over: it goes when its stdin ends. The next session of this process has another. False:
-        there was none."""
+        """Wait until the JVM ends; it does when its stdin closes. This process's next session starts another one.
+        Return False if there was none."""
         process = self._process
         if process is None:
             return False
@@ -160,21 +160,22 @@ class Jvm:
         except subprocess.TimeoutExpired:
             self._send(signal.SIGKILL)
             process.wait()
-        self._telling.join(_TOLD_S)
+        self._telling.join(_DRAIN_S)
         SparkContext._gateway = SparkContext._jvm = None
         return True
 
 
-def _heard(said: bytes) -> tuple[bytes, bytes]:
-    """Without what every Java says at Spark's start, and what may become such a line: it is to be heard later."""
-    *lines, last = said.split(b"\n")
+def _split_warnings(data: bytes) -> tuple[bytes, bytes]:
+    """Remove the warning that every Java prints at Spark's start. Return the rest, and an unfinished line that may
+    become that warning."""
+    *lines, last = data.split(b"\n")
     kept = b"".join(line + b"\n" for line in lines if not line.startswith(_ALWAYS))
     is_held = bool(last) and (last.startswith(_ALWAYS) or _ALWAYS.startswith(last))
     return (kept, last) if is_held else (kept + last, b"")
 
 
 def _say_nothing() -> None:
-    """Else PySpark tells, with tracebacks, wherever it is cut off from the JVM."""
+    """Silence PySpark's log, which else shows a traceback wherever the connection to the JVM is cut."""
     logging.disable()
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.SparkContext._active_spark_context

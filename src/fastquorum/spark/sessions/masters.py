@@ -71,15 +71,15 @@ def _check_yarn() -> None:
     named = {name: os.environ[name] for name in _HADOOP if os.environ.get(name)}
     wanted = f"set {_HADOOP[0]} to the directory of core-site.xml and yarn-site.xml, or name another --master"
     if not named:
-        said = f"--master yarn needs a configuration of Hadoop, and neither {' nor '.join(_HADOOP)} is set"
-        raise SparkEnvironmentError(said, wanted)
+        text = f"--master yarn needs a configuration of Hadoop, and neither {' nor '.join(_HADOOP)} is set"
+        raise SparkEnvironmentError(text, wanted)
     if not any(os.path.isdir(each) for each in named.values()):
         name, place = next(iter(named.items()))
         raise SparkEnvironmentError(f"{name} is {place}, and there is no such directory", wanted)
 
 
 def _try(place: str, kind: _Kind, outcomes: "SimpleQueue[str | None]") -> None:
-    """Whether somebody answers there: None, or why not."""
+    """Try a connection, and put the outcome: None: something answers; else why not."""
     has_port = place.rpartition(":")[1] and not place.endswith("]")  # an IPv6 address in brackets has colons, too
     try:
         host, port = parse_address(place if has_port else f"{place}:{kind.port}")

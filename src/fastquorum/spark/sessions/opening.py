@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _directories: "list[tempfile.TemporaryDirectory[str]]" = []
-"""Of the sessions of this process."""
+"""Scratch directories of this process's sessions."""
 
 
 def session(
@@ -94,7 +94,7 @@ def open_session(app_name: str, master: str, config: Mapping[str, object] | None
 
 
 def _scratch() -> Path:
-    """A directory for what Spark would leave where it was started; it goes with this process, or with `end_scratch`."""
+    """Make a directory for Spark's leftovers. It goes with this process, or with `end_scratch`."""
     directory = tempfile.TemporaryDirectory(prefix="fastquorum-spark-", ignore_cleanup_errors=True)
     if not _directories:
         atexit.register(end_scratch)
@@ -103,7 +103,7 @@ def _scratch() -> Path:
 
 
 def end_scratch() -> None:
-    """Of sessions whose JVM is over: a process that a signal ends later would leave it."""
+    """Remove directories of sessions whose JVM has ended; a process that a signal ends would leave them."""
     while _directories:
         _directories.pop().cleanup()
 
@@ -127,7 +127,7 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
 
 
 def _of_the_jvm(master: str, scratch: Path) -> dict[str, str]:
-    """Environment variables for the JVM alone: a later session of this process may be of a cluster."""
+    """Return environment variables for the JVM alone; a later session of this process may be of a cluster."""
     found = {"SPARK_LOCAL_IP": LOOPBACK} if is_local(master) else {}
     if master.startswith("local-cluster"):
         found["SPARK_HOME"] = str(_home(scratch / "home"))
@@ -157,5 +157,5 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _text(value: object) -> str:
-    """As Spark's settings are written."""
+    """Return a value as Spark's settings are written."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from fastquorum.spark.sessions.java import INSTALL
 
 CHECK_S: Final = 60.0
-"""A Python that takes longer to say what it is hangs."""
+"""Timeout for a Python to report its version."""
 WORKERS: Final = "PYSPARK_PYTHON"
 """The variable that names the Python of what executors leave to Python."""
 DRIVER: Final = "PYSPARK_DRIVER_PYTHON"
-"""Of what the driver's JVM does: it has a data source say its schema and its partitions."""
-_ASKED: Final = (
+"""The variable that names the Python of the driver's JVM, which asks a data source for its schema and partitions."""
+_PROBE: Final = (
     "import importlib.util as u, json, sys; print(json.dumps([list(sys.version_info[:2]), "
     "[n for n in sys.argv[1:] if u.find_spec(n) is None]]))"
 )
@@ -24,7 +24,7 @@ _IN_WORKERS: Final = ("fastquorum", "pyarrow")
 
 
 class Needed(NamedTuple):
-    """A package, and the versions of it that do: from `least` on, and before `below` if that is not empty."""
+    """A package and the versions that fit: from `least` on, and before `below` if that is not empty."""
 
     package: str
     least: tuple[int, ...]
@@ -36,7 +36,7 @@ class Needed(NamedTuple):
 
 
 class Flaw(NamedTuple):
-    """Something that is wrong, and what to do about it."""
+    """A problem, and what to do about it."""
 
     text: str
     hint: str
@@ -48,16 +48,16 @@ NEEDED: Final = (
     Needed("pandas", (2, 2), (3,)),
     Needed("numpy", (1, 26), ()),
 )
-"""As pyproject.toml has them; PySpark's own bounds stand in pyspark/sql/pandas/utils.py."""
+"""Packages and versions as in pyproject.toml; PySpark's own bounds stand in pyspark/sql/pandas/utils.py."""
 
 
 def versions() -> dict[str, str]:
-    """The version of each package that Spark needs; empty if it is not installed. Imports none of them."""
+    """Return the version of each package that Spark needs; empty if it is not installed. None of them is imported."""
     return {needed.package: _version(needed.package) for needed in NEEDED}
 
 
 def package_flaws(found: Mapping[str, str]) -> list[Flaw]:
-    """What is missing of these versions, or does not do."""
+    """Return which packages are missing, or have a version that does not fit."""
     missing = [needed.package for needed in NEEDED if not found[needed.package]]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -70,14 +70,14 @@ def package_flaws(found: Mapping[str, str]) -> list[Flaw]:
 
 
 def python_flaws(environment: Mapping[str, str], variables: Sequence[str]) -> list[Flaw]:
-    """What is wrong with the Pythons that these variables name, if they are others than this one."""
+    """Return what is wrong with the Pythons that these variables name, where they are not this one."""
     others = [name for name in variables if environment[name] != sys.executable]
     return [flaw for name in others for flaw in _flaws_of(name, environment[name], environment)]
 
 
 def _flaws_of(name: str, python: str, environment: Mapping[str, str]) -> list[Flaw]:
     hint = f"unset {name}: Spark then runs {sys.executable}, as this process does"
-    command = [python, "-c", _ASKED, *_IN_WORKERS]
+    command = [python, "-c", _PROBE, *_IN_WORKERS]
     try:
         done = subprocess.run(
             command, env=dict(environment), capture_output=True, text=True, timeout=CHECK_S, check=False

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _GAVE_UP: Final = re.compile(r"Reason: (All masters are unresponsive)")
-"""What Spark says of it stands in its log alone; its exception is of what it was asked after that."""
+"""Pattern in Spark's log of a master that does not answer; the exception names only what was called after that."""
 _CAUSE: Final = re.compile(
     r"^(?:: |Caused by: |Exception in thread \"main\" )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE
 )
-"""What a Java exception says."""
+"""Pattern of a Java exception's message."""
 _OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
 
 
@@ -55,7 +55,7 @@ def running(master: str) -> Iterator["SparkSession"]:
 
 
 def _begun(master: str, jvm: Jvm) -> "SparkSession":
-    """In a thread of its own: from the main one PySpark would take Ctrl-C for itself."""
+    """Start a session in a thread of its own; in the main thread PySpark would take Ctrl-C for itself."""
     begun: list[SparkSession] = []
     failed: list[BaseException] = []
 
@@ -75,25 +75,25 @@ def _begun(master: str, jvm: Jvm) -> "SparkSession":
             beginning.join()  # it ends with the JVM, and takes away what it made
             raise
         for error in failed:
-            _tell(error, master, held.decode(errors="replace"))
+            _raise_plainly(error, master, held.decode(errors="replace"))
     return begun[0]
 
 
-def _tell(error: BaseException, master: str, said: str) -> NoReturn:
-    """`said`: what the JVM said, and nobody has seen."""
+def _raise_plainly(error: BaseException, master: str, output: str) -> NoReturn:
+    """Raise an error of Spark's start in our own words. `output`: what the JVM printed, and nobody has seen."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    is_java = isinstance(error, Py4JError | PySparkException) or (said and isinstance(error, SparkEnvironmentError))
+    is_java = isinstance(error, Py4JError | PySparkException) or (output and isinstance(error, SparkEnvironmentError))
     if not is_java:
         raise error
-    causes = _GAVE_UP.findall(said) or _CAUSE.findall(str(error)) or _CAUSE.findall(said)
+    causes = _GAVE_UP.findall(output) or _CAUSE.findall(str(error)) or _CAUSE.findall(output)
     what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
     raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
 
 def in_our_words(text: str) -> FastQuorumError:
-    """What an error of Spark's comes to, by its text, which may hold the traceback of another process."""
+    """Return our own error for the text of an error of Spark's; the text may hold the traceback of another process."""
     if (ours := our_error(text)) is not None:
         return ours
     if other := _OTHER_PYTHON.search(text):
@@ -105,7 +105,7 @@ def in_our_words(text: str) -> FastQuorumError:
 
 
 def write_parquet(table: "pa.Table", path: str) -> None:
-    """As the one file of a directory, as Spark reads it."""
+    """Write a table as the one file of a directory, as Spark reads it."""
     try:
         import pyarrow.parquet
     except ImportError as error:

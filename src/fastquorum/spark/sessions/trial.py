@@ -18,12 +18,12 @@ SOURCE: Final = "fastquorum"
 
 
 class Trial(NamedTuple):
-    """What a session came to."""
+    """Results of a trial session."""
 
     session_s: float
-    """From the start until it was up."""
+    """Seconds until the session was up."""
     worker_s: float
-    """What a job took after that whose rows pass through two Python workers."""
+    """Seconds that a job took after the start; its rows pass through two Python workers."""
     worker_python: str
     worker_fastquorum: str
     """Version of what the workers import."""
@@ -36,17 +36,17 @@ def run() -> Trial:
     begun = time.monotonic()
     spark = open_session("fastquorum doctor", "local[2]")
     up = time.monotonic()
-    rows = spark.range(ROWS, numPartitions=2).mapInArrow(_told, "rows bigint, python string, fastquorum string")
-    told = rows.collect()
-    if sum(row["rows"] for row in told) != ROWS:
-        raise SparkEnvironmentError(f"of {ROWS} rows other than these came back: {told}")
+    rows = spark.range(ROWS, numPartitions=2).mapInArrow(_python_rows, "rows bigint, python string, fastquorum string")
+    rows_back = rows.collect()
+    if sum(row["rows"] for row in rows_back) != ROWS:
+        raise SparkEnvironmentError(f"of {ROWS} rows other than these came back: {rows_back}")
     done = time.monotonic()
     registers = _knows_source(spark)
     spark.stop()
-    return Trial(up - begun, done - up, told[0]["python"], told[0]["fastquorum"], registers)
+    return Trial(up - begun, done - up, rows_back[0]["python"], rows_back[0]["fastquorum"], registers)
 
 
-def _told(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
+def _python_rows(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
     import sys
 
     import pyarrow

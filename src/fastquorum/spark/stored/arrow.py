@@ -21,12 +21,12 @@ _TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
 """The end of 9999."""
 _NO_TIMESTAMP: Final = -1
 _REPEATED_MAX: Final = 16
-"""Columns of one value that are kept: a few megabytes each."""
+"""Most columns of one value that are kept; each takes a few megabytes."""
 _NAMES: Final = np.array([ROW_TYPE_NAMES.get(number) for number in range(NO_TYPE, -NO_TYPE)], dtype=object)
 
 
 def same(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    """One value, over and over: most columns of most batches, which share it as slices."""
+    """Return a column of one repeated value. Most columns of most batches are such, and share it as slices."""
     return _repeated(value, kind, 1 << max(count - 1, 0).bit_length()).slice(0, count)
 
 
@@ -36,12 +36,12 @@ def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def numbers(values: npt.NDArray[Any], kind: pa.DataType, *, null: int | None = None) -> pa.Array:
-    """Of one width; `null` is what stands for none."""
+    """Return numbers of one width as a column; the value `null` becomes null."""
     return pa.array(values, kind, mask=None if null is None else values == null)
 
 
 def timestamps(values_ms: Int64Array) -> pa.Array:
-    """Milliseconds since 1970. Null: none (-1), or a time that Spark does not have, as clients may claim any."""
+    """Return times from milliseconds since 1970; null: none (-1), or one that Spark lacks: clients claim any."""
     if not len(values_ms) or (values_ms.min() > _NO_TIMESTAMP and values_ms.max() <= _TIMESTAMP_MS_MAX):
         return pa.array(values_ms * 1000, pa.int64()).view(TIMESTAMP)
     is_none = (values_ms == _NO_TIMESTAMP) | (values_ms < _TIMESTAMP_MS_MIN) | (values_ms > _TIMESTAMP_MS_MAX)
@@ -50,14 +50,14 @@ def timestamps(values_ms: Int64Array) -> pa.Array:
 
 
 def moment(value_ms: int) -> int | None:
-    """One of them, as `batch_of` takes it for a column of TIMESTAMP."""
+    """Return one time as `batch_of` takes it for a column of TIMESTAMP."""
     return (
         None if value_ms == _NO_TIMESTAMP or not _TIMESTAMP_MS_MIN <= value_ms <= _TIMESTAMP_MS_MAX else value_ms * 1000
     )
 
 
 def type_names(types: npt.NDArray[np.int16]) -> pa.Array:
-    """As Kafka's tools print them; null where nobody knows."""
+    """Return the names of record types as Kafka's tools print them; null for an unknown type."""
     if len(types) and bool((types == types[0]).all()):
         return same(_NAMES[types[0] - NO_TYPE], pa.string(), len(types))
     names = pa.array(_NAMES, pa.string())
@@ -65,7 +65,7 @@ def type_names(types: npt.NDArray[np.int16]) -> pa.Array:
 
 
 def strings(packed: Packed) -> pa.Array:
-    """What is UTF-8 by its making."""
+    """Return packed UTF-8 as a column of strings."""
     return _of(packed, pa.string())
 
 
@@ -74,7 +74,7 @@ def binaries(packed: Packed) -> pa.Array:
 
 
 def headers(rows: Rows) -> pa.Array:
-    """A list for each record. Names are text, with a mark in place of what is none, as Kafka's clients have it."""
+    """Return a list of headers for each record; names that are not UTF-8 are mended, as Kafka's clients do."""
     assert rows.header_ends is not None
     assert rows.header_keys is not None
     assert rows.header_values is not None
@@ -96,7 +96,7 @@ def _of(packed: Packed, kind: pa.DataType) -> pa.Array:
 
 
 def packed(column: pa.Array) -> Packed:
-    """Of binary or string, for kernels."""
+    """Return a column of binary or string as kernels take it."""
     if not len(column):
         return Packed(b"", np.zeros(1, np.int32), np.zeros(0, np.uint8))  # it may have no buffers
     _, ends, data = column.buffers()
@@ -105,7 +105,7 @@ def packed(column: pa.Array) -> Packed:
 
 
 def packed_headers(column: pa.Array) -> PackedHeaders:
-    """Of HEADERS, for kernels. No list, and an empty one, are the same: a record without headers."""
+    """Return HEADERS as kernels take them. No list and an empty one are the same: a record without headers."""
     pairs = column.flatten()
     counts = np.diff(np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1])
     ends = np.concatenate([np.zeros(1, np.int32), np.cumsum(np.where(_valid(column), counts, 0), dtype=np.int32)])
@@ -121,11 +121,11 @@ def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Few rows, as dictionaries: for tables that have one for each file, broker or topic."""
+    """Make a batch from a few rows, for tables that have one for each file, broker or topic."""
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def pruned(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
-    """Only these columns, in their order."""
+    """Return a schema of only these columns, in their order."""
     return pa.schema([schema.field(name) for name in columns])

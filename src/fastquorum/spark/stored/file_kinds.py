@@ -9,7 +9,7 @@ from fastquorum.storage import names
 
 
 class FileKind(enum.StrEnum):
-    """As the table `files` has it."""
+    """Kinds of files, as the table `files` names them."""
 
     SEGMENT = "segment"
     INDEX = "index"
@@ -24,7 +24,7 @@ class FileKind(enum.StrEnum):
     BOOTSTRAP = "bootstrap"
     LOCK = "lock"
     BROKER = "broker"
-    """Of a Kafka node that is a broker as well."""
+    """A file of a Kafka node that is a broker as well."""
     TEMPORARY = "temporary"
     FOREIGN = "foreign"
 
@@ -55,7 +55,7 @@ _PRODUCERS: Final = re.compile(r"\d{20}\.snapshot")
 
 
 def kind_of(name: str) -> FileKind:
-    """Of a file of that name, without its directory."""
+    """Return the kind of a file by its name, without its directory."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name.endswith(_TEMPORARY):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BATCH_HEADER_BYTES, Int64Array, Kernels, Scan
-from fastquorum.spark.stored.reading import Walk
+from fastquorum.spark.stored.reading import PieceWalk
 
 HEADER: Final = np.dtype(
     [
@@ -39,12 +39,12 @@ class Headers(NamedTuple):
     """n batches, shape (n,) each."""
 
     positions: Int64Array
-    """In the file."""
+    """Positions in the file."""
     fields: npt.NDArray[Any]
-    """Of dtype HEADER."""
+    """Header fields, of dtype HEADER."""
 
     def of(self, name: str) -> npt.NDArray[Any]:
-        """A field, in this machine's byte order."""
+        """Return a field in this machine's byte order."""
         found = self.fields[name]
         return found.astype(found.dtype.newbyteorder("="))
 
@@ -55,7 +55,7 @@ class Headers(NamedTuple):
 
 
 def good_prefix(kernels: Kernels, view: memoryview, next_offset: int) -> Scan:
-    """The good batches that stand at the start, at least one. CorruptionError if there is none."""
+    """Scan the good batches at the start, at least one. CorruptionError if there is none."""
     scan = kernels.scan(view, expected_offset=next_offset)
     if not scan.batch_count:
         assert scan.fault is not None, "a scan without a batch and without a fault"
@@ -66,7 +66,7 @@ def good_prefix(kernels: Kernels, view: memoryview, next_offset: int) -> Scan:
 class HeaderReader:
     """Collects headers, batch by batch, of a walk's window. Epochs that fall are no fault of a batch."""
 
-    def __init__(self, kernels: Kernels, walk: Walk) -> None:
+    def __init__(self, kernels: Kernels, walk: PieceWalk) -> None:
         self.next_offset = -1
         self._kernels = kernels
         self._walk = walk
@@ -76,7 +76,7 @@ class HeaderReader:
         return sum(len(each.positions) for each in self._found)
 
     def read(self, buffer: bytes, position: int = 0) -> int:
-        """As RowReader's: the position behind the good batches that stand at `position`. CorruptionError."""
+        """Take in good batches from `position` on; return where they end, as RowReader does. CorruptionError."""
         if position == len(buffer):
             return position
         scan = good_prefix(self._kernels, memoryview(buffer)[position:], self.next_offset)
@@ -88,7 +88,7 @@ class HeaderReader:
         return position + scan.valid_bytes
 
     def take(self) -> Headers:
-        """What was collected; there is nothing then."""
+        """Return what was collected, and forget it."""
         found, self._found = self._found, []
         return Headers(
             np.concatenate([each.positions for each in found]), np.concatenate([each.fields for each in found])
@@ -96,7 +96,7 @@ class HeaderReader:
 
 
 def _starts(buffer: bytes, start: int, end: int) -> Int64Array:
-    """Where each batch begins: each says where the next one does."""
+    """Return where each batch begins; the length of one says where the next one begins."""
     found: list[int] = []
     length_at = _LENGTH.unpack_from
     while start < end:

@@ -15,6 +15,6 @@ SECTIONS: Final = {
     "scram": "scram",
     "delegation token": "delegationTokens",
 }
-"""Of each kind of difference."""
+"""Section of each kind of difference."""
 BARE: Final = {"feature": "level", "producer ids": "next"}
-"""Kinds that an image shows as a plain value, and the name that a difference has for that."""
+"""Kinds that an image shows as a plain value, and the name that a difference gives that value."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.errors import DirectoryError
-from fastquorum.spark.stored.logs import Found, FoundLog, find_all
+from fastquorum.spark.stored.logs import FoundLog, FoundLogs, find_all
 from fastquorum.spark.stored.store_disk import durable_mark_of
 from fastquorum.spark.stored.stores import store_of
 from fastquorum.storage import names
@@ -36,7 +36,9 @@ class _Moment(NamedTuple):
 
 
 def settled(
-    find_logs: Callable[[], Found], look: Callable[[Found], T], is_of_two_moments: Callable[[T], bool] | None = None
+    find_logs: Callable[[], FoundLogs],
+    look: Callable[[FoundLogs], T],
+    is_of_two_moments: Callable[[T], bool] | None = None,
 ) -> T:
     """What `look` makes of logs, of a moment at which all that was found was there from its beginning to its end.
     `is_of_two_moments`: of what it made, whether it may come from that a node has gone on while its log or another one
@@ -59,14 +61,14 @@ def settled(
 def settled_at(paths: Iterable[str], look: Callable[[], T], is_of_two_moments: Callable[[T], bool] | None = None) -> T:
     """The same for whatever finds the logs at these paths by itself."""
 
-    def found() -> Found:
+    def found() -> FoundLogs:
         each = [find_all(path) for path in paths]
-        return Found([log for one in each for log in one.logs], [fault for one in each for fault in one.faults])
+        return FoundLogs([log for one in each for log in one.logs], [fault for one in each for fault in one.faults])
 
     return settled(found, lambda _: look(), is_of_two_moments)
 
 
-def _logs(found: Found) -> Iterable[FoundLog]:
+def _logs(found: FoundLogs) -> Iterable[FoundLog]:
     return [*found.logs, *(each.log for each in found.faults if each.log is not None)]
 
 

@@ -29,7 +29,7 @@ _BROKERS_FILE: Final = "recovery-point-offset-checkpoint"
 """Kafka's brokers have one in each of their directories, of which one holds the metadata log."""
 
 
-class Segment(NamedTuple):
+class StoredSegment(NamedTuple):
     """One segment's file, as it was when it was found."""
 
     base_offset: Offset
@@ -54,41 +54,41 @@ class FoundLog(NamedTuple):
     cluster_id: str | None
     node_id: int | None
     kind: LogKind
-    segments: tuple[Segment, ...]
+    segments: tuple[StoredSegment, ...]
     checkpoints: tuple[Checkpoint, ...]
     files: tuple[Entry, ...]
-    """All of both directories, foreign ones too."""
+    """Files of both directories, foreign ones too."""
     directory_id: str | None = None
-    """Under which the data directory was formatted; None: nothing says it."""
+    """Id under which the data directory was formatted; None: nothing says it."""
 
     @property
     def begin_offset(self) -> Offset:
-        """Of its first segment; 0 if it has none."""
+        """First offset of the log's first segment; 0 if it has no segment."""
         return min((each.base_offset for each in self.segments), default=0)
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all files, as the directory has them."""
+        """Names of all files, relative to the directory."""
         return frozenset(each.path.removeprefix(f"{self.directory}/") for each in self.files)
 
     def entry(self, name: str) -> Entry | None:
-        """The file of that name in the log directory."""
+        """Return the file of that name in the log directory; None: there is none."""
         return next((each for each in self.files if each.path == f"{self.log_directory}/{name}"), None)
 
 
-class Fault(NamedTuple):
-    """A directory of which it cannot be told whether it is a log, or whose; or something else that is wrong with it as
-    a whole. Travels to executors."""
+class LogFault(NamedTuple):
+    """A directory that may or may not be a log, or whose owner is unknown, or that has another fault as a whole.
+    Travels to executors."""
 
     directory: str
     path: str
-    """What cannot be read."""
+    """Path of what cannot be read."""
     detail: str
     log: FoundLog | None = None
-    """As far as it is one: nobody's in particular."""
+    """The log as far as it is one, without a certain owner; None: nothing says that it is one."""
     hint: str = ""
     left_out: str = ""
-    """What a read without it lacks; empty: the directory."""
+    """What a read without this directory lacks; empty: the whole directory."""
 
     @property
     def error(self) -> DirectoryError:
@@ -96,31 +96,32 @@ class Fault(NamedTuple):
 
 
 class Other(NamedTuple):
-    """What is named, or lies beside logs, and is none."""
+    """A path that is named, or lies beside logs, and is not a log."""
 
     path: str
     why: str
 
 
-class Found(NamedTuple):
-    """What a path means: each by directory."""
+class FoundLogs(NamedTuple):
+    """The logs and faults that a path means, by directory."""
 
     logs: list[FoundLog]
-    faults: list[Fault]
+    faults: list[LogFault]
     others: tuple[Other, ...] = ()
-    """What was passed over; only of `find_all`."""
+    """Paths that were passed over; only of `find_all`."""
 
     @classmethod
-    def of(cls, each: "Iterable[FoundLog | Fault]") -> "Found":
-        """Both kinds apart."""
+    def of(cls, each: "Iterable[FoundLog | LogFault]") -> "FoundLogs":
+        """Separate logs from faults."""
         found = list(each)
         return cls(
-            [each for each in found if isinstance(each, FoundLog)], [each for each in found if isinstance(each, Fault)]
+            [each for each in found if isinstance(each, FoundLog)],
+            [each for each in found if isinstance(each, LogFault)],
         )
 
-    def only(self, directories: Container[str]) -> "Found":
-        """Of these directories."""
-        return Found(
+    def only(self, directories: Container[str]) -> "FoundLogs":
+        """Return what was found in these directories."""
+        return FoundLogs(
             [log for log in self.logs if log.directory in directories],
             [each for each in self.faults if each.directory in directories],
         )
@@ -133,10 +134,10 @@ def check_names(paths: Iterable[str]) -> None:
             raise UsageError(f"{each!r} is not UTF-8, and no table can name it", "rename it, or link to it")
 
 
-def find(path: str) -> Found:
+def find(path: str) -> FoundLogs:
     """Every log that `path` means, and what among them cannot be read. UsageError if it, or one of several paths in
     it, means none; DirectoryError if a path itself cannot be read."""
-    there: list[tuple[Store, FoundLog | Fault]] = []
+    there: list[tuple[Store, FoundLog | LogFault]] = []
     for part in _parts(path):
         store, roots = _roots(part)
         below = [each for root in roots for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1)]
@@ -146,13 +147,13 @@ def find(path: str) -> Found:
     return _found(path, there)
 
 
-def find_all(path: str) -> Found:
+def find_all(path: str) -> FoundLogs:
     """The same for who looks at many: of several paths, one that cannot be read is a fault, and one that holds no log
     is among `others`, as is what lies beside logs. Errors as of `find` if it is one path, or
     all of several are `others`."""
     roots = [(store, root) for part in _parts(path) for store, each in [_roots(part)] for root in each]
     is_alone = len(roots) == 1
-    there: list[tuple[Store, FoundLog | Fault]] = []
+    there: list[tuple[Store, FoundLog | LogFault]] = []
     refused: list[tuple[Store, DirectoryError]] = []
     others: set[Other] = set()
     for store, root in roots:
@@ -183,9 +184,9 @@ def _is_glob(part: str) -> bool:
     return bool(_GLOB & set(part))
 
 
-def _found(path: str, there: Iterable[tuple[Store, FoundLog | Fault]]) -> Found:
+def _found(path: str, there: Iterable[tuple[Store, FoundLog | LogFault]]) -> FoundLogs:
     """All of it by where each really is: it may be meant twice, by other names. UsageError if there is nothing."""
-    found: dict[str, FoundLog | Fault] = {}
+    found: dict[str, FoundLog | LogFault] = {}
     for store, each in there:
         place = _place(store, each)
         if place not in found or store.real(each.directory) == each.directory:
@@ -193,10 +194,10 @@ def _found(path: str, there: Iterable[tuple[Store, FoundLog | Fault]]) -> Found:
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
     check_names(each.directory for each in found.values())
-    return Found.of(sorted(found.values(), key=lambda each: each.directory))
+    return FoundLogs.of(sorted(found.values(), key=lambda each: each.directory))
 
 
-def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | Fault]) -> Iterator[Other]:
+def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | LogFault]) -> Iterator[Other]:
     """What lies in a directory of logs, and is none. Nothing, if the directory is one itself."""
     places = [
         place
@@ -212,14 +213,14 @@ def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | Faul
 
 
 def find_logs(path: str) -> list[FoundLog]:
-    """As `find`, for who needs all of them: DirectoryError if one cannot be read."""
+    """Find every log that `path` means, and raise DirectoryError if one of them cannot be read."""
     found = find(path)
     for fault in found.faults:
         raise fault.error
     return found.logs
 
 
-def _place(store: Store, found: FoundLog | Fault) -> str:
+def _place(store: Store, found: FoundLog | LogFault) -> str:
     log = found if isinstance(found, FoundLog) else found.log
     return found.directory if log is None else store.real(log.log_directory)
 
@@ -233,8 +234,8 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[FoundLog | Fault]:
-    """What is at `root` or below it. What a glob fits may be a file, which is no log."""
+def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[FoundLog | LogFault]:
+    """Find logs at `root` or below it. A path that a glob fits may be a file, which is not a log."""
     try:
         entries = store.entries(root)
         found = _at(store, root, entries)
@@ -259,7 +260,7 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
                 yield from _below(store, each.path, depth - 1, is_named=False)
 
 
-def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | None:
+def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | LogFault | None:
     """The log that lies there itself, if one does. DirectoryError."""
     inner = next((each for each in entries if each.name == names.LOG_DIRECTORY), None)
     if inner is not None and inner.error is not None:
@@ -274,7 +275,7 @@ def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | Non
     return _log(store, root, root, (), entries)
 
 
-def _without_log(store: Store, root: str, entries: list[Entry], *, is_named: bool) -> Fault | None:
+def _without_log(store: Store, root: str, entries: list[Entry], *, is_named: bool) -> LogFault | None:
     """A node's directory whose log is gone, or was never there. One of several that a broker of Kafka's has is nobody's
     loss, unless somebody named it."""
     there = {each.name for each in entries}
@@ -284,10 +285,12 @@ def _without_log(store: Store, root: str, entries: list[Entry], *, is_named: boo
     gone = f"{root}/{names.LOG_DIRECTORY}"
     found = _log(store, root, gone, entries, [])
     hint = "restore it, or leave the directory out if its node never ran"
-    return found if isinstance(found, Fault) else _fault(root, DirectoryError("is not there", hint, gone), found)
+    return found if isinstance(found, LogFault) else _fault(root, DirectoryError("is not there", hint, gone), found)
 
 
-def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]) -> FoundLog | Fault:
+def _log(
+    store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]
+) -> FoundLog | LogFault:
     outer = tuple(each for each in map(_as_file, outer) if not each.is_directory)
     inner = [_as_file(each) for each in inner]
     segments = [(names.parse_segment(each.name), each) for each in inner]
@@ -298,7 +301,7 @@ def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], in
         cluster_id=None,
         node_id=None,
         kind=LogKind.METADATA,
-        segments=tuple(Segment(base, each.path, each.size_bytes) for base, each in segments if base is not None),
+        segments=tuple(StoredSegment(base, each.path, each.size_bytes) for base, each in segments if base is not None),
         checkpoints=tuple(Checkpoint(key, each.path, each.size_bytes) for key, each in checkpoints if key is not None),
         files=(*outer, *(each for each in inner if not each.is_directory)),
     )
@@ -324,13 +327,13 @@ def _counts(name: str) -> bool:
     return of_log or name in (names.META_PROPERTIES, names.OWN_PROPERTIES)
 
 
-def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -> Fault:
-    return Fault(directory, error.path, str(DirectoryError(error.detail, error.hint)), log)
+def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -> LogFault:
+    return LogFault(directory, error.path, str(DirectoryError(error.detail, error.hint)), log)
 
 
 def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
-    """With what its properties say. DirectoryError, which names the file."""
-    said: dict[str, dict[str, str]] = {}
+    """Return the log with what its properties files say. DirectoryError, which names the file."""
+    properties: dict[str, dict[str, str]] = {}
     data: dict[str, bytes] = {}
     path = log.directory
     try:
@@ -340,14 +343,14 @@ def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
                 data[each.name] = store.read(path)
                 if each.name == names.OWN_PROPERTIES and is_blank(data[each.name]):
                     continue  # lost, as one that is not there
-                said[each.name] = parse_properties(data[each.name])
-                _of_node(said[each.name]), _of_kind(said[each.name])
+                properties[each.name] = parse_properties(data[each.name])
+                _of_node(properties[each.name]), _of_kind(properties[each.name])
     except ValueError as error:
         if isinstance(error, DirectoryError):
             raise
         raise DirectoryError(f"cannot be read: {error}", path=path) from error
-    meta = said.get(names.META_PROPERTIES, {})
-    kind = _of_kind(said.get(names.OWN_PROPERTIES, {}))
+    meta = properties.get(names.META_PROPERTIES, {})
+    kind = _of_kind(properties.get(names.OWN_PROPERTIES, {}))
     if are_properties_lost(log.names, data.get(names.META_PROPERTIES), data.get(names.OWN_PROPERTIES)):
         kind = kind_by_records(each.path for each in log.segments)
     return log._replace(

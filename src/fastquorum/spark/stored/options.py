@@ -36,7 +36,7 @@ _NUMBER_MAX: Final = 2**63 - 1
 """Offsets, epochs and times have 64 bits at most."""
 
 
-class Committed(enum.StrEnum):
+class CommittedBy(enum.StrEnum):
     """What proves that records in directories are committed."""
 
     MAJORITY = "majority"
@@ -52,8 +52,8 @@ class Starting(enum.StrEnum):
     LATEST = "latest"
 
 
-class Options(NamedTuple):
-    """Of one read."""
+class ReadOptions(NamedTuple):
+    """Options of one read."""
 
     path: str
     table: str
@@ -61,7 +61,7 @@ class Options(NamedTuple):
     """None: all."""
     types: tuple[str, ...] | None
     typed: bool
-    """A struct for each type of record, in place of JSON."""
+    """Whether each type of record has a struct, in place of JSON."""
     topic: str | None
     from_offset: int | None
     """None: from where each log begins, whatever was before."""
@@ -83,17 +83,17 @@ class Options(NamedTuple):
     bootstrap: str
     """Nodes of a running quorum, in place of a path; empty: none."""
     timeout_s: float
-    """How long a quorum is tried to be reached without an answer."""
-    committed: Committed | None
+    """Seconds to try to reach a quorum without an answer."""
+    committed: CommittedBy | None
     starting_offset: int | Starting
-    """Of a stream that has no checkpoint yet."""
+    """Where a stream without a checkpoint starts."""
     offsets_max: int | None
-    """Of a stream's micro-batch."""
+    """Most offsets of a stream's micro-batch; None: no limit."""
     fail_on_data_loss: bool
 
     @property
     def row_filter(self) -> RowFilter:
-        """Of rows, before anything is made of them."""
+        """Filter that the kernels apply to rows."""
         bounds = {
             "offset_min": self.from_offset,
             "offset_max": self.to_offset,
@@ -110,21 +110,21 @@ class Options(NamedTuple):
         return None if self.types is None else frozenset(_TYPES[name] for name in self.types)
 
 
-def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
+def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> ReadOptions:
     """UsageError: an unknown option or table, or a value that does not fit its option."""
     known = {name.lower(): name for name in _READERS}
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in given.items():
         if name.lower() == _PATHS:
-            said["path"] = joined(json.loads(str(value)))  # of `load([...])`
+            texts["path"] = joined(json.loads(str(value)))  # of `load([...])`
             continue
         if name.lower() == _PUSHDOWN:
             _refuse_pushdown(str(value))
             continue
         if name.lower() not in known:
             raise UsageError(f"there is no option {name!r}", one_of("options", name, sorted(_READERS)))
-        said[known[name.lower()]] = str(value)
-    values = {field: read(said, name) for name, (field, read) in _READERS.items()}
+        texts[known[name.lower()]] = str(value)
+    values = {field: read(texts, name) for name, (field, read) in _READERS.items()}
     if values["table"] not in tables:
         raise UsageError(f"there is no table {values['table']!r}", one_of("tables", values["table"], sorted(tables)))
     if not values["path"] and not values["bootstrap"]:
@@ -132,8 +132,8 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
         raise UsageError("no path is given", hint)
     if values["path"] and values["bootstrap"]:
         raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
-    _check_order(said, values)
-    return Options(**values)
+    _check_order(texts, values)
+    return ReadOptions(**values)
 
 
 def _refuse_pushdown(value: str) -> None:
@@ -146,17 +146,17 @@ def _refuse_pushdown(value: str) -> None:
         )
 
 
-def _check_order(said: Mapping[str, str], values: Mapping[str, Any]) -> None:
-    """UsageError if nothing can lie between two bounds."""
+def _check_order(texts: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """Raise UsageError if nothing can lie between two bounds."""
     for what in ("Offset", "Epoch", "Timestamp"):
         low, high = f"from{what}", f"to{what}"
         start, end = (values[_READERS[name][0]] for name in (low, high))
         if start is not None and end is not None and start > end:
-            raise UsageError(f"{low} {said[low]} lies behind {high} {said[high]}", "give the earlier one first")
+            raise UsageError(f"{low} {texts[low]} lies behind {high} {texts[high]}", "give the earlier one first")
 
 
-def refuse_streams_options(options: Options) -> None:
-    """UsageError if something is asked for that only a stream has."""
+def refuse_streams_options(options: ReadOptions) -> None:
+    """Raise UsageError if an option is given that only a stream has."""
     given = {
         "startingOffset": options.starting_offset != Starting.EARLIEST,
         "maxOffsetsPerTrigger": options.offsets_max is not None,
@@ -176,11 +176,11 @@ Reader = Callable[[Mapping[str, str], str], Any]
 
 
 def _text(default: str) -> Reader:
-    return lambda said, name: said.get(name, default).strip()
+    return lambda texts, name: texts.get(name, default).strip()
 
 
 def _or(default: object, read: Callable[[str, str], object]) -> Reader:
-    return lambda said, name: read(name, said[name].strip()) if name in said else default
+    return lambda texts, name: read(name, texts[name].strip()) if name in texts else default
 
 
 def _natural(name: str, value: str) -> int:
@@ -248,7 +248,7 @@ def _timestamp(name: str, value: str) -> int:
 
 
 def _are_milliseconds(digits: str) -> bool:
-    """Those of any log have 13 digits, from 2001 on; a few are a test's."""
+    """Return whether digits are milliseconds: 13 digits since 2001, and few digits in tests."""
     return len(digits) == _MS_DIGITS or (len(digits) <= _SMALL_DIGITS and not _is_year(digits)) or len(digits) > 19
 
 
@@ -278,11 +278,11 @@ def _addresses(name: str, value: str) -> str:
     return value.replace(" ", "")
 
 
-def _committed(name: str, value: str) -> Committed:
+def _committed(name: str, value: str) -> CommittedBy:
     try:
-        return Committed(value.lower())
+        return CommittedBy(value.lower())
     except ValueError as error:
-        raise UsageError(f"option {name} is {value!r}", f"it is one of {', '.join(Committed)}") from error
+        raise UsageError(f"option {name} is {value!r}", f"it is one of {', '.join(CommittedBy)}") from error
 
 
 def _starting(name: str, value: str) -> int | Starting:
@@ -295,8 +295,8 @@ def _starting(name: str, value: str) -> int | Starting:
         return _natural(name, value)
 
 
-def _starting_or_earliest(said: Mapping[str, str], name: str) -> int | Starting:
-    return _starting(name, said[name].strip()) if name in said else Starting.EARLIEST
+def _starting_or_earliest(texts: Mapping[str, str], name: str) -> int | Starting:
+    return _starting(name, texts[name].strip()) if name in texts else Starting.EARLIEST
 
 
 def _ends(name: str, value: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.client.committed_log import first_from
 from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels
-from fastquorum.spark.stored.logs import FoundLog, Segment
+from fastquorum.spark.stored.logs import FoundLog, StoredSegment
 from fastquorum.spark.stored.splits import Cut, Piece, cuts_of, piece_between
 from fastquorum.spark.stored.stores import store_of
 from fastquorum.types import Offset
@@ -15,45 +15,45 @@ _WINDOW_BYTES: Final = 1 << 20
 _OFFSET_BYTES: Final = 8
 
 
-class Place(NamedTuple):
-    """Of an offset."""
+class FilePlace(NamedTuple):
+    """Position of an offset in a log's files."""
 
     segment: int
-    """Of the log's segments, in order."""
+    """Index of the segment among the log's segments, in order."""
     position: int
-    """In its file."""
+    """Position in the segment's file."""
 
 
 class Places:
-    """Finds them, and goes on from what it found before in the same file: below what is committed nothing moves."""
+    """Finds positions of offsets, from the last one in the same file on: committed batches do not move."""
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
         self._found: dict[str, tuple[Offset, int]] = {}
-        """By file: where the batch begins, or will, that begins with an offset."""
+        """By file: an offset, and the position where its batch begins or will begin."""
 
-    def of(self, segments: list[Segment], offset: Offset, *, begins: bool) -> Place:
-        """Of the first batch that ends behind `offset`, or with `begins`, that begins at it or behind it; else, where
-        the log ends. DirectoryError."""
+    def of(self, segments: list[StoredSegment], offset: Offset, *, begins: bool) -> FilePlace:
+        """Return the position of the first batch that ends behind `offset`, or with `begins`, that begins at it or
+        behind it; else where the log ends. DirectoryError."""
         return self._find(segments, offset, begins=begins)[0]
 
-    def _find(self, segments: list[Segment], offset: Offset, *, begins: bool) -> tuple[Place, bool]:
-        """And whether the batch that holds `offset`, or a later one, is there."""
+    def _find(self, segments: list[StoredSegment], offset: Offset, *, begins: bool) -> tuple[FilePlace, bool]:
+        """Return the position, and whether the batch that holds `offset`, or a later one, is there."""
         at = self._segment(segments, offset)
         position, is_there = self._position(segments[at], offset, begins=begins)
         goes_on = at + 1 < len(segments)
         if begins and goes_on and not is_there:
             # What is in front of it is damaged, or missing: whoever reads the segment to its end finds that.
             position = segments[at].size_bytes
-        return Place(at, position), is_there or goes_on
+        return FilePlace(at, position), is_there or goes_on
 
-    def reaches(self, segments: list[Segment], offset: Offset) -> bool:
-        """Whether the log holds the record before `offset`, or one behind it. DirectoryError."""
+    def reaches(self, segments: list[StoredSegment], offset: Offset) -> bool:
+        """Return whether the log holds the record before `offset`, or one behind it. DirectoryError."""
         return offset <= segments[0].base_offset or self._find(segments, offset - 1, begins=False)[1]
 
-    def next_batch(self, segments: list[Segment], offset: Offset) -> Offset | None:
-        """Where the first batch begins that ends behind `offset`: not behind it, unless something is missing. None:
-        there is none, or damage is in front of it. DirectoryError."""
+    def next_batch(self, segments: list[StoredSegment], offset: Offset) -> Offset | None:
+        """Return where the first batch begins that ends behind `offset`: not behind it, unless something is missing.
+        None: there is none, or damage is in front of it. DirectoryError."""
         at = self._segment(segments, offset)
         position, is_there = self._position(segments[at], offset, begins=False)
         path = segments[at].path
@@ -62,11 +62,11 @@ class Places:
             return int.from_bytes(header[:_OFFSET_BYTES], "big")
         return segments[at + 1].base_offset if at + 1 < len(segments) and not any(header) else None
 
-    def _segment(self, segments: list[Segment], offset: Offset) -> int:
-        """In which it would be."""
+    def _segment(self, segments: list[StoredSegment], offset: Offset) -> int:
+        """Return the index of the segment in which the offset would be."""
         return max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
 
-    def _position(self, segment: Segment, offset: Offset, *, begins: bool) -> tuple[int, bool]:
+    def _position(self, segment: StoredSegment, offset: Offset, *, begins: bool) -> tuple[int, bool]:
         known = self._found.get(segment.path)
         position = known[1] if known is not None and known[0] <= offset else 0
         if offset < segment.base_offset or (begins and offset == segment.base_offset):
@@ -93,13 +93,13 @@ class Places:
 def pieces_between(
     log: FoundLog, places: Places, start: Offset, end: Offset | None, split_bytes: int, *, by_batch: bool = False
 ) -> Iterator[Piece]:
-    """The batches that hold [start, end), or with `by_batch`, that begin there; of no file more than that, and of
-    none less, whatever becomes of it meanwhile. None: to the end, as it is now. DirectoryError."""
+    """Yield the batches that hold [start, end), or with `by_batch`, that begin there. No file yields other batches, or
+    fewer, whatever its node does meanwhile. None: to the end, as it is now. DirectoryError."""
     segments = sorted(log.segments)
     if not segments:
         return
     first = places.of(segments, start, begins=by_batch)
-    last = Place(len(segments), 0) if end is None else places.of(segments, end, begins=True)
+    last = FilePlace(len(segments), 0) if end is None else places.of(segments, end, begins=True)
     for number, segment in enumerate(segments[first.segment : last.segment + 1], first.segment):
         low = first.position if number == first.segment else 0
         high = min(last.position, segment.size_bytes) if number == last.segment else segment.size_bytes

@@ -28,7 +28,7 @@ _MAGIC: Final = b"\x02"
 
 
 class Mode(enum.StrEnum):
-    """What becomes of input that is damaged."""
+    """How damaged input is treated."""
 
     FAIL = "fail"
     """An error that names file, position and offset."""
@@ -39,13 +39,13 @@ class Mode(enum.StrEnum):
 
 
 class Damage(NamedTuple):
-    """Bytes that are no good batch, up to the next one or the piece's end."""
+    """Bytes that are not a good batch, up to the next one or the piece's end."""
 
     piece: Piece
     position: int
-    """In the file."""
+    """Position in the file."""
     offset: int
-    """That they claim; -1 if that cannot be told."""
+    """Offset that the bytes claim; -1 if it is not known."""
     data: bytes
     error: str
 
@@ -61,21 +61,21 @@ class Collector(Protocol[T_co]):
 
 
 def rows_of(piece: Piece, kernels: Kernels, reader: RowReader, mode: Mode) -> Iterator[Rows | Damage]:
-    """All rows of a piece, some at a time, and what is damaged. CorruptionError and DirectoryError in mode FAIL."""
-    return collected(Walk(piece, kernels), reader, mode)
+    """Read all rows of a piece, some at a time, and its damage. CorruptionError and DirectoryError in mode FAIL."""
+    return collected(PieceWalk(piece, kernels), reader, mode)
 
 
-def collected(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
-    """All that the reader makes of a piece, some at a time, and what is damaged. Errors as of `rows_of`."""
+def collected(walk: "PieceWalk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
+    """Yield what the reader makes of a piece, some at a time, and its damage. Errors as of `rows_of`."""
     try:
         yield from _walked(walk, reader, mode)
     except (CorruptionError, DirectoryError) as error:  # it was removed or cut off meanwhile; or the mode is to fail
         if mode is not Mode.FAIL:
             yield from _taken(reader)
-        yield from told(Damage(walk.piece, walk.position, -1, b"", str(error)), error, mode)
+        yield from handle_damage(Damage(walk.piece, walk.position, -1, b"", str(error)), error, mode)
 
 
-def _walked(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
+def _walked(walk: "PieceWalk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
     piece = walk.piece
     walk.begin()
     reader.next_offset = piece.base_offset if piece.start == 0 and piece.is_segment else -1
@@ -91,7 +91,7 @@ def _walked(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Dama
             if walk.has_changed():
                 continue
             damage = walk.damaged(error)
-            yield from told(damage, error, mode)
+            yield from handle_damage(damage, error, mode)
             reader.next_offset = -1
             continue
         is_over = walk.move_to(at)
@@ -112,7 +112,7 @@ def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
     else:
         text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset}: one is missing"
     error = DirectoryError(text, path=piece.path)
-    yield from told(Damage(piece, piece.end, next_offset, b"", str(error)), error, mode)
+    yield from handle_damage(Damage(piece, piece.end, next_offset, b"", str(error)), error, mode)
 
 
 def _taken(reader: Collector[T]) -> Iterator[T]:
@@ -120,8 +120,8 @@ def _taken(reader: Collector[T]) -> Iterator[T]:
         yield reader.take()
 
 
-def told(damage: Damage, error: FastQuorumError, mode: Mode) -> Iterator[Damage]:
-    """As the mode has it. Raises the error, if it is to fail."""
+def handle_damage(damage: Damage, error: FastQuorumError, mode: Mode) -> Iterator[Damage]:
+    """Handle damage as the mode says: raise the error, yield the damage, or warn and leave it out."""
     if mode is Mode.FAIL:
         raise error
     if mode is Mode.QUARANTINE:
@@ -131,8 +131,8 @@ def told(damage: Damage, error: FastQuorumError, mode: Mode) -> Iterator[Damage]
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class Walk:
-    """Where in a piece the reader is, with a window on its bytes."""
+class PieceWalk:
+    """The reader's position in a piece, with a window on its bytes."""
 
     def __init__(self, piece: Piece, kernels: Kernels) -> None:
         self.piece = piece
@@ -145,23 +145,23 @@ class Walk:
         self.at = 0
 
     def begin(self) -> None:
-        """Look at the first bytes. CorruptionError, DirectoryError, as of all that follows."""
+        """Read the first window. CorruptionError, DirectoryError, as later reads."""
         self._read(self._window_bytes)
 
     @property
     def position(self) -> int:
-        """In the file."""
+        """Position in the file."""
         return self._base + self.at
 
     def move_to(self, at: int) -> bool:
-        """Everything before `at` is read; whether that was all."""
+        """Move to `at` in the window; return whether the piece is read to its end."""
         self.at = at
         if at == len(self.window) and self.position < self.piece.end:
             self._read(self._window_bytes)
         return self.position >= self.piece.end
 
     def refill(self, error: CorruptionError) -> bool:
-        """Whether there is more to see where the window ended inside a batch."""
+        """Read a larger window where the window ended inside a batch; return whether there was more."""
         if error.reason != BatchFault.TRUNCATED or self._base + len(self.window) >= self.piece.end:
             return False
         needed = bytes_needed(self.window[self.at : self.at + _LENGTH_END])
@@ -172,7 +172,7 @@ class Walk:
         return len(self.window) > before
 
     def is_blank_from_here(self, next_offset: int) -> bool:
-        """Only zeros follow, which were laid ahead of use: the end of the log, or of a segment that another goes on."""
+        """Return whether only zeros follow, laid ahead of use, at the end of the log or of a complete segment."""
         is_whole = 0 <= next_offset == self.piece.end_offset and not self.piece.is_cut
         if not self.piece.is_tail and not is_whole:
             return False
@@ -187,7 +187,7 @@ class Walk:
         return True
 
     def has_changed(self) -> bool:
-        """A node may be writing where its log ends: does something else stand there by now?"""
+        """Return whether the bytes changed meanwhile: a node may be writing at its log's end."""
         if not self.piece.is_tail:
             return False
         seen = self.window[self.at :]
@@ -198,7 +198,7 @@ class Walk:
         return True
 
     def damaged(self, error: CorruptionError) -> Damage:
-        """The error gets its place in the file; the walk goes on behind the damage."""
+        """Return the damage, and go on behind it. The error gets its position in the file."""
         error.path, error.position = self.piece.path, self.position
         rest = self._store.read(self.piece.path, self.position, self.piece.end - self.position)
         found = next_batch(self._kernels, rest)
@@ -220,7 +220,7 @@ class Walk:
 
 
 def next_batch(kernels: Kernels, data: Buffer) -> int:
-    """Where the next good batch begins behind the first byte of `data`; its length if there is none."""
+    """Return where the next good batch begins behind the first byte of `data`; its length if there is none."""
     view = memoryview(data)
     whole = bytes(data)
     at = whole.find(_MAGIC, _MAGIC_AT + 1)
@@ -233,7 +233,7 @@ def next_batch(kernels: Kernels, data: Buffer) -> int:
 
 
 def mode_of(text: str) -> Mode:
-    """UsageError if there is no such mode."""
+    """Return the mode of a name. UsageError if there is no such mode."""
     try:
         return Mode(text.lower())
     except ValueError as error:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels, load
-from fastquorum.spark.stored.logs import Checkpoint, FoundLog, Segment
+from fastquorum.spark.stored.logs import Checkpoint, FoundLog, StoredSegment
 from fastquorum.spark.stored.stores import Store, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
@@ -31,16 +31,16 @@ class Piece(NamedTuple):
     kind: LogKind
     path: str
     base_offset: Offset
-    """Of the segment, or the end of the checkpoint."""
+    """First offset of the segment, or the end offset of the checkpoint."""
     start: int
     end: int
-    """Position behind it: of a file's last piece, the file's size when it was found."""
+    """Position behind the piece; for a file's last piece, the file's size when it was found."""
     is_tail: bool = False
     """It ends where the log ended: what an interrupted write left may stand there."""
     is_cut: bool = False
     """Its file goes on behind it."""
     end_offset: Offset = -1
-    """Of its last batch, exclusive, where another segment or piece follows; -1: nothing says it."""
+    """End offset of its last batch, exclusive, where another segment or piece follows; -1: nothing says it."""
 
     @property
     def size_bytes(self) -> int:
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
     @property
     def is_segment(self) -> bool:
-        """Else it is of a checkpoint, whose offsets count its own records."""
+        """Whether the file is a segment. Else it is a checkpoint, whose offsets count its own records."""
         return self.path.endswith(".log")
 
 
@@ -63,7 +63,7 @@ class Cut(NamedTuple):
 def log_pieces(
     log: FoundLog, offset_min: Offset = 0, offset_max: Offset | None = None, split_bytes: int = SPLIT_BYTES
 ) -> list[Piece]:
-    """Of the segments that may hold offsets in [offset_min, offset_max)."""
+    """Cut the segments that may hold offsets in [offset_min, offset_max) into pieces."""
     pieces: list[Piece] = []
     segments = sorted(log.segments)
     for at, segment in enumerate(segments):
@@ -79,8 +79,8 @@ def log_pieces(
     return pieces
 
 
-def piece_between(log: FoundLog, segment: Segment, start: Cut, end: Cut, *, is_tail: bool, is_cut: bool) -> Piece:
-    """Of one of the log's segments."""
+def piece_between(log: FoundLog, segment: StoredSegment, start: Cut, end: Cut, *, is_tail: bool, is_cut: bool) -> Piece:
+    """Return a piece of one of the log's segments."""
     return Piece(
         log.cluster_id,
         log.node_id,
@@ -97,18 +97,18 @@ def piece_between(log: FoundLog, segment: Segment, start: Cut, end: Cut, *, is_t
 
 
 def checkpoint_pieces(log: FoundLog) -> list[Piece]:
-    """Of each finished snapshot, whole: its records count only together."""
+    """Return a piece for each finished snapshot. It is whole: its records count only together."""
     return [checkpoint_piece(log, each) for each in sorted(log.checkpoints)]
 
 
 def checkpoint_piece(log: FoundLog, checkpoint: Checkpoint) -> Piece:
-    """Of one of the log's snapshots."""
+    """Return a piece that is one of the log's snapshots."""
     path, end_offset, size_bytes = checkpoint.path, checkpoint.id.offset, checkpoint.size_bytes
     return Piece(log.cluster_id, log.node_id, log.directory, LogKind.METADATA, path, end_offset, 0, size_bytes)
 
 
 def packed(pieces: Iterable[Piece], split_bytes: int = SPLIT_BYTES) -> list[list[Piece]]:
-    """Tasks of about so many bytes, in the order of the pieces."""
+    """Pack pieces, in their order, into tasks of about so many bytes."""
     tasks: list[list[Piece]] = []
     room = 0
     for piece in pieces:
@@ -120,7 +120,7 @@ def packed(pieces: Iterable[Piece], split_bytes: int = SPLIT_BYTES) -> list[list
     return tasks
 
 
-def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
+def cuts_of(log: FoundLog, segment: StoredSegment, split_bytes: int) -> list[Cut]:
     """Places inside a segment at which batches begin, about `split_bytes` from one another."""
     if segment.size_bytes <= split_bytes + split_bytes // 2:
         return []
@@ -130,7 +130,7 @@ def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
         return []  # whoever reads it says why it cannot be read
 
 
-def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
+def _cuts(log: FoundLog, segment: StoredSegment, split_bytes: int) -> list[Cut]:
     store = store_of(segment.path)
     positions: Iterable[int] | None = _indexed(store, log, segment)
     if positions is None:
@@ -146,7 +146,7 @@ def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
     return [cut for cut in (_batch_at(store, segment, each) for each in cuts) if cut is not None]
 
 
-def _indexed(store: Store, log: FoundLog, segment: Segment) -> list[int] | None:
+def _indexed(store: Store, log: FoundLog, segment: StoredSegment) -> list[int] | None:
     """What the index file says; None if there is none that can be read."""
     name = names.index_name(segment.base_offset)
     path = next((each.path for each in log.files if each.name == name), None)
@@ -158,7 +158,7 @@ def _indexed(store: Store, log: FoundLog, segment: Segment) -> list[int] | None:
         return None  # a closed log's is checked by `files`; here it would only have saved time
 
 
-def _scanned(store: Store, segment: Segment, window_bytes: int) -> Iterator[int]:
+def _scanned(store: Store, segment: StoredSegment, window_bytes: int) -> Iterator[int]:
     """Where batches begin, one in every window: a walk over all headers, checksums aside."""
     kernels: Kernels = load("native")
     position, size = 0, window_bytes
@@ -173,7 +173,7 @@ def _scanned(store: Store, segment: Segment, window_bytes: int) -> Iterator[int]
             return
 
 
-def _batch_at(store: Store, segment: Segment, position: int) -> Cut | None:
+def _batch_at(store: Store, segment: StoredSegment, position: int) -> Cut | None:
     """If it looks as if one began there. It is read with all checks later."""
     header = store.read(segment.path, position, BATCH_HEADER_BYTES)
     offset, magic = int.from_bytes(header[:8], "big", signed=True), header[16:17]

@@ -34,30 +34,30 @@ class Store(Protocol):
     """Reads by path. Every failure is a DirectoryError that names it."""
 
     def expand(self, pattern: str) -> list[str]:
-        """The paths that a glob fits, sorted."""
+        """Return the paths that a glob fits, sorted."""
 
     def entries(self, path: str) -> list[Entry]:
-        """Of a directory, by name. DirectoryError if there is none."""
+        """Return a directory's entries, by name. DirectoryError if it is not a directory."""
 
     def real(self, path: str) -> str:
-        """The same by the one name that it has without links, as far as the store can tell."""
+        """Return the path without links, as far as the store can tell."""
 
     def unseen(self, path: str) -> DirectoryError | None:
-        """Why it is not known what lies there, where a directory may. None also if nothing lies there."""
+        """Return why it is not known what lies at a path that may be a directory. None also if nothing lies there."""
 
     def size(self, path: str) -> int:
-        """Of a file, in bytes, now."""
+        """Return a file's size in bytes, as it is now."""
 
     def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
-        """Up to `size_bytes` bytes of a file from `start` on, fewer only at its end; -1: all that follow.
+        """Read up to `size_bytes` bytes of a file from `start` on, fewer only at its end; -1: all that follow.
         DirectoryError if it is not a file."""
 
     def read_named(self, path: str) -> bytes:
-        """All of what somebody named, which may be a pipe."""
+        """Read all of a file that a user named, which may be a pipe."""
 
 
 def store_of(path: str) -> Store:
-    """The store that a path belongs to. UsageError if nothing reads it."""
+    """Return the store that a path belongs to. UsageError if nothing reads it."""
     return LocalStore() if _SCHEME not in plain(path) else RemoteStore(path)
 
 
@@ -196,7 +196,7 @@ def _last(path: str) -> str:
 
 
 def as_named(error: DirectoryError, hint: str) -> DirectoryError:
-    """Of a path that somebody named: what is not there was not removed meanwhile."""
+    """Return the error of a path that a user named: if it is not there, it was not removed meanwhile."""
     is_missing = isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(error.path)
     return DirectoryError("is not there", hint, error.path) if is_missing else error
 

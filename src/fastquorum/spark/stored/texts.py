@@ -22,8 +22,8 @@ def parsed(texts: pa.ChunkedArray, fields: pa.Schema, wanted: npt.NDArray[np.boo
 
 
 def _parts(texts: pa.ChunkedArray, fields: pa.Schema) -> Iterator[pa.Table]:
-    """Of each text, one object, the fields; null is what it does not have. Some at a time: what a column of texts
-    holds, and their parser, are bounded by 2 GiB."""
+    """Parse each text, one JSON object, into the fields; null is what it does not have. Rows are parsed in parts: a
+    column of texts, and their parser, are bounded by 2 GiB."""
     for start in range(0, len(texts), _PARSED_ROWS):
         some = pa.chunked_array([*texts.slice(start, _PARSED_ROWS).chunks], pa.string()).combine_chunks()
         lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(some)], pa.int32()), some), "\n")

@@ -38,26 +38,26 @@ _SCALARS: Final = MappingProxyType(
     }
 )
 _NO_NUMBERS: Final = MappingProxyType({"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf})
-"""What JSON has no number for, as texts have it."""
+"""Values that are not JSON numbers, as texts have them."""
 
 
 class RecordType(NamedTuple):
     """One type of record that has fields."""
 
     number: int
-    """As rows have it."""
+    """Number of the type, as rows have it."""
     name: str
-    """As Kafka prints it, and of the column."""
+    """Name of the type as Kafka prints it, and of the column."""
     struct: pa.StructType
     texts: pa.Schema
-    """Of the same fields, as they are in the text."""
+    """Schema of the same fields as they are in the JSON text."""
     versions: Versions
     fields: tuple[Field, ...]
 
 
 @functools.cache
 def record_types() -> Mapping[str, RecordType]:
-    """Every type that has fields, by name: of metadata by key, then the control records of KRaft."""
+    """Return every type that has fields, by name: metadata by key, then KRaft's control records."""
     metadata = [_record_type(number, cls, cls.__wire__.versions) for number, cls in METADATA_RECORDS.items()]
     control = [
         _record_type(control_row_type(kind), cls, Versions(VERSION, VERSION)) for kind, cls in CONTROL_MESSAGES.items()
@@ -66,16 +66,16 @@ def record_types() -> Mapping[str, RecordType]:
 
 
 def struct_column(kind: RecordType, rows: Rows, texts: pa.Array) -> pa.StructArray:
-    """Of all rows: null for those of another type, and those without a text."""
+    """Return a type's column for all rows; null for rows of another type and rows without a text."""
     is_wanted = (rows.types == kind.number) & np.asarray(texts.is_valid())
     at = np.flatnonzero(is_wanted)
     if not len(at):
         return pa.nulls(len(texts), kind.struct)
     own = texts.filter(pa.array(is_wanted))
     readable = _without_no_numbers(own, kind)
-    said = parsed(pa.chunked_array([readable]), kind.texts, np.ones(len(at), np.bool_)).combine_chunks()
+    found = parsed(pa.chunked_array([readable]), kind.texts, np.ones(len(at), np.bool_)).combine_chunks()
     versions = rows.versions[at].astype(np.int64)
-    columns = [_column(each, said[each.json_name], own, versions) for each in kind.fields]
+    columns = [_column(each, found[each.json_name], own, versions) for each in kind.fields]
     columns = [each.cast(field.type) for each, field in zip(columns, kind.struct, strict=True)]
     struct = pa.StructArray.from_arrays(columns, fields=list(kind.struct))
     if len(at) == len(texts):
@@ -124,8 +124,8 @@ def _is_tagged(field: Field, versions: Versions) -> bool:
 # --- columns out of texts ---------------------------------------------------------------------------------------------
 
 
-def _column(field: Field, said: pa.ChunkedArray, texts: pa.Array, versions: Int64Array) -> pa.Array:
-    column = said.combine_chunks() if isinstance(said, pa.ChunkedArray) else said
+def _column(field: Field, values: pa.ChunkedArray, texts: pa.Array, versions: Int64Array) -> pa.Array:
+    column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if field.type.shape is Shape.BYTES:  # credentials: they are few
         return pa.array([None if each is None else base64.b64decode(each) for each in column.to_pylist()], pa.binary())
     if field.type.name == "float64":
@@ -137,7 +137,7 @@ def _column(field: Field, said: pa.ChunkedArray, texts: pa.Array, versions: Int6
 
 
 def _has_default(field: Field, version: int) -> bool:
-    """Whether that it is missing in a text stands for a value other than null."""
+    """Return whether a field that a text lacks has a default other than null."""
     return field.versions.has(version) and field.is_tagged(version) and field.default is not None
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from fastquorum.client.committed_log import CommittedLog
 from fastquorum.errors import OffsetOutOfRange, UsageError
 from fastquorum.spark.quorum import BY_BATCH, BY_RECORD, check_table, lost, open_quorum, read_range, split
-from fastquorum.spark.scan import Scan
-from fastquorum.spark.stored.options import Options, Starting
+from fastquorum.spark.scan import TableScan
+from fastquorum.spark.stored.options import ReadOptions, Starting
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset
 
@@ -22,27 +22,27 @@ _IN_PARTS: Final = BY_RECORD | BY_BATCH
 _OF_BATCHES: Final = {"asOfOffset": "as_of_offset", "asOfTimestamp": "as_of_timestamp_ms", "diffFrom": "diff_from"}
 
 
-class Followed(Protocol):
+class FollowedLogs(Protocol):
     """Logs that are followed. Errors as the data source's: what cannot be reached within `timeout` is NotReady."""
 
     def begins(self) -> Offsets:
-        """Where each log begins now."""
+        """Return where each log begins now."""
 
     def ends(self, start: Mapping[str, int]) -> Offsets:
-        """What is committed of each log, exclusive; of those named in `start`, no less than there."""
+        """Return up to where each log is committed, exclusive; for logs in `start`, at least that."""
 
     def tasks(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Any]:
-        """What is in between, shared out."""
+        """Return tasks that read what is between these offsets."""
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
-        """What one of them comes to, on an executor."""
+        """Read one task, on an executor."""
 
     def close(self) -> None:
-        """Nothing is held any more."""
+        """Release everything that is held."""
 
 
-def check_stream(scan: Scan) -> None:
-    """UsageError if a table, or an option, means nothing to a stream."""
+def check_stream(scan: TableScan) -> None:
+    """Raise UsageError if a table, or an option, has no meaning for a stream."""
     options = scan.options
     if options.table not in _IN_PARTS:
         known = ", ".join(sorted(_IN_PARTS))
@@ -58,7 +58,7 @@ def check_stream(scan: Scan) -> None:
         raise UsageError("option topic means nothing to a stream", "filter by the column data, or read a batch")
 
 
-def initial(followed: Followed, options: Options) -> Offsets:
+def initial(followed: FollowedLogs, options: ReadOptions) -> Offsets:
     """Where a stream without a checkpoint begins, as `startingOffset` has it. OffsetOutOfRange: there is no such
     offset."""
     begins = followed.begins()
@@ -73,7 +73,7 @@ def initial(followed: Followed, options: Options) -> Offsets:
             return {name: _within(options, name, int(wanted), begins[name], ends[name]) for name in known}
 
 
-def _within(options: Options, name: str, wanted: Offset, begin: Offset, end: Offset) -> Offset:
+def _within(options: ReadOptions, name: str, wanted: Offset, begin: Offset, end: Offset) -> Offset:
     if wanted > end:
         raise OffsetOutOfRange(
             f"startingOffset {wanted}: log {name} is committed from {begin} to {end}",
@@ -87,8 +87,8 @@ def _within(options: Options, name: str, wanted: Offset, begin: Offset, end: Off
 
 
 def limited(start: Mapping[str, int], end: Mapping[str, int], offsets_max: int | None) -> Offsets:
-    """As far as `offsets_max` offsets lead, shared out among logs by what each has; None: all. Never nothing while
-    there is something."""
+    """Return ends that are at most `offsets_max` offsets on, shared out among logs by what each has; None: no limit. At
+    least one offset if there is any."""
     behind = {name: at - start.get(name, 0) for name, at in end.items()}
     total = sum(behind.values())
     if offsets_max is None or total <= offsets_max:
@@ -105,7 +105,7 @@ def limited(start: Mapping[str, int], end: Mapping[str, int], offsets_max: int |
 class FollowedQuorum:
     """One running quorum, by its cluster's id."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: TableScan) -> None:
         self._scan = scan
         self._log: CommittedLog = open_quorum(scan.options)
         self._kind: LogKind | None = None

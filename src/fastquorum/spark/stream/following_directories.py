@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from fastquorum.errors import DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit, audit_cluster
-from fastquorum.spark.pipelines.replicas import Verdict
-from fastquorum.spark.pipelines.voting import Node, seats_of
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
+from fastquorum.spark.pipelines.voting import VotingNode, seats_of
 from fastquorum.spark.quorum import BY_BATCH, lost
-from fastquorum.spark.scan import Scan
+from fastquorum.spark.scan import TableScan
 from fastquorum.spark.stored.beginnings import has_snapshot
 from fastquorum.spark.stored.logs import FoundLog, find_logs
-from fastquorum.spark.stored.options import Committed, Options, parse_options
+from fastquorum.spark.stored.options import CommittedBy, ReadOptions, parse_options
 from fastquorum.spark.stored.places import Places, pieces_between
 from fastquorum.spark.stored.splits import Piece, packed
 from fastquorum.spark.stored.stores import store_of
@@ -44,8 +44,8 @@ _HINT: Final = (
 )
 
 
-class Stretch(NamedTuple):
-    """What one task reads: of each piece the records in [start, end). Travels to executors."""
+class LogStretch(NamedTuple):
+    """The part of a log that one task reads: the records of its pieces in [start, end). Travels to executors."""
 
     pieces: tuple[Piece, ...]
     start: Offset
@@ -55,13 +55,13 @@ class Stretch(NamedTuple):
 class FollowedDirectories:
     """All logs that the path means, by directory; new ones are taken in as they appear."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: TableScan) -> None:
         self._scan = scan
         self._kernels = load("native")
         self._places = Places(self._kernels)
-        self._voters: dict[str, frozenset[Node]] = {}
-        """Of each cluster, until a control record may have changed them."""
-        self._told: set[tuple[str, Offset]] = set()
+        self._voters: dict[str, frozenset[VotingNode]] = {}
+        """By cluster: its voters, until a control record may have changed them."""
+        self._warned: set[tuple[str, Offset]] = set()
 
     # --- how far ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class FollowedDirectories:
         raise AssertionError("the last look returns or raises")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open between reads."""
 
     def _logs(self) -> list[FoundLog]:
         return find_logs(self._scan.options.path)
@@ -90,7 +90,7 @@ class FollowedDirectories:
             self._gone(gone, start[gone])
         for log in logs:
             self._check_reaches(log, start.get(log.directory, 0))
-        if self._scan.options.committed is Committed.SINGLE:
+        if self._scan.options.committed is CommittedBy.SINGLE:
             return {**found, **{log.directory: max(found[log.directory], _proven(log)) for log in logs}}
         by_cluster = sorted(logs, key=lambda log: (log.cluster_id or "", log.directory))
         for cluster_id, replicas in groupby(by_cluster, key=lambda log: log.cluster_id):
@@ -104,7 +104,7 @@ class FollowedDirectories:
         self._tell(f"the log at {directory} is there no more: what followed offset {offset} is left out", directory, -1)
 
     def _check_reaches(self, log: FoundLog, offset: Offset) -> None:
-        """A disk may have been replaced: its node fetches what was committed again."""
+        """Warn if the log ends below `offset`. A replaced disk may be why: its node then fetches the rest again."""
         if log.segments and not self._places.reaches(sorted(log.segments), offset):
             text = (
                 f"{log.directory} ends below offset {offset}, up to which it was read: it goes on there when it is back"
@@ -112,13 +112,13 @@ class FollowedDirectories:
             self._tell(text, log.directory, offset)
 
     def _tell(self, text: str, directory: str, offset: Offset) -> None:
-        """Once."""
-        if (directory, offset) not in self._told:
-            self._told.add((directory, offset))
+        """Warn once for each directory and offset."""
+        if (directory, offset) not in self._warned:
+            self._warned.add((directory, offset))
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _shared(self, cluster_id: str | None, logs: Sequence[FoundLog], start: Offsets) -> Offsets:
-        """Of one cluster: how far each directory holds what a majority of its voters does."""
+        """Return how far each directory of a cluster holds what a majority of its voters does."""
         voters = self._voters_of(cluster_id, logs)
         self._check_majority(cluster_id, logs, voters)
         begin = min(start[log.directory] for log in logs)
@@ -140,7 +140,7 @@ class FollowedDirectories:
             }
             for each in voters
         ]
-        audited = audit_cluster(batches, _told(rows, logs, batches))
+        audited = audit_cluster(batches, _directory_rows(rows, logs, batches))
         unsettled = self._unsettled_from(cluster_id, logs, voters, batches, audited)
         return {
             row["directory"]: max(min(self._end(row), unsettled), start[row["directory"]])
@@ -151,7 +151,7 @@ class FollowedDirectories:
         self,
         cluster_id: str | None,
         logs: Sequence[FoundLog],
-        voters: frozenset[Node],
+        voters: frozenset[VotingNode],
         batches: pa.Table,
         audited: pa.Table,
     ) -> Offset:
@@ -174,7 +174,7 @@ class FollowedDirectories:
         if row["verdict"] in OTHERS and row["offset"] is not None and row["offset"] < row["committed_end"]:
             # A node that comes back cuts its own tail off; one whose disk lies does not.
             directory, offset = row["directory"], row["offset"]
-            why = "it has another batch there" if row["verdict"] == Verdict.STALE else row["why"]
+            why = "it has another batch there" if row["verdict"] == ReplicaVerdict.STALE else row["why"]
             self._tell(f"{directory}: from offset {offset} on, {why}: it is read up to there", directory, offset)
             end = min(end, offset)
         return end
@@ -186,31 +186,32 @@ class FollowedDirectories:
 
     # --- who votes ----------------------------------------------------------------------------------------------------
 
-    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[Node]:
-        """Those that the logs tell; where none does, who is given, if option `committed` says so. Empty: not known."""
+    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[VotingNode]:
+        """Return the voters that the logs name. If they name none and option `committed` says so, all given directories
+        are. Empty: not known."""
         if cluster_id is None:
             return frozenset()
         if cluster_id not in self._voters:
             options = parse_options({"path": self._scan.options.path, "table": "voters", "mode": "quarantine"}, TABLES)
-            said = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
-            told = pa.Table.from_batches(list(said), _VOTERS.empty_table().select(VOTER_COLUMNS).schema)
-            self._voters[cluster_id] = self._committed_voters(logs, told)
+            read = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
+            rows = pa.Table.from_batches(list(read), _VOTERS.empty_table().select(VOTER_COLUMNS).schema)
+            self._voters[cluster_id] = self._committed_voters(logs, rows)
         known = self._voters[cluster_id]
-        if not known and self._scan.options.committed is Committed.MAJORITY:
-            return frozenset(Node(log.node_id) for log in logs if log.node_id is not None)
+        if not known and self._scan.options.committed is CommittedBy.MAJORITY:
+            return frozenset(VotingNode(log.node_id) for log in logs if log.node_id is not None)
         return known
 
-    def _committed_voters(self, logs: Sequence[FoundLog], told: pa.Table) -> frozenset[Node]:
-        """The set that is in force where records are committed; empty: nothing says any."""
-        if told["voter_id"].null_count == told.num_rows:
+    def _committed_voters(self, logs: Sequence[FoundLog], rows: pa.Table) -> frozenset[VotingNode]:
+        """Return the set of voters in force where records are committed; empty: nothing names any."""
+        if rows["voter_id"].null_count == rows.num_rows:
             return frozenset()
         schema = TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema
         read = (batch for log in logs for batch in self._batches(log, log.begin_offset))
         batches = pa.Table.from_batches(read, schema)
-        found = audit(batches, _told(told.to_pylist(), logs, batches)).voters
+        found = audit(batches, _directory_rows(rows.to_pylist(), logs, batches)).voters
         return frozenset(node for node in found if isinstance(node.id, int))
 
-    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[Node]) -> None:
+    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[VotingNode]) -> None:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
         if not voters:
             raise UsageError(f"nothing says who the voters of cluster {cluster_id} are ({where})", _HINT)
@@ -255,7 +256,7 @@ class FollowedDirectories:
         else:
             self._tell(f"{log.directory} begins at offset {begin}: what was before it is left out", log.directory, 0)
 
-    def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[Stretch]:
+    def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[LogStretch]:
         options, begin = self._scan.options, log.begin_offset
         if 0 < first < min(begin, last):
             lost(options, log.directory, first, begin, last)
@@ -270,7 +271,7 @@ class FollowedDirectories:
             self._misses(log.directory, first, min(goes_on, last) - 1)
         by_batch = options.table in BY_BATCH
         pieces = pieces_between(log, self._places, first, last, options.split_bytes, by_batch=by_batch)
-        return [Stretch(tuple(task), first, last) for task in packed(pieces, options.split_bytes)]
+        return [LogStretch(tuple(task), first, last) for task in packed(pieces, options.split_bytes)]
 
     def _lacks(self, directory: str, end: Offset) -> None:
         """OffsetOutOfRange or a warning: what is in a micro-batch is never planned again."""
@@ -305,7 +306,7 @@ class FollowedDirectories:
                 warnings.warn(f"{error}: the rest of it is left out", RuntimeWarning, stacklevel=2)
 
 
-def within(options: Options, start: Offset, end: Offset) -> Options:
+def within(options: ReadOptions, start: Offset, end: Offset) -> ReadOptions:
     """The same read, of these records only."""
     wanted = bounds_of(options)
     return options._replace(from_offset=max(wanted.offset_min, start), to_offset=min(wanted.offset_max, end))
@@ -315,8 +316,8 @@ _OWN_ID: Final = "own_directory_id"
 _VOTERS: Final = pa.schema([*map(TABLES["voters"].schema.field, VOTER_COLUMNS), pa.field(_OWN_ID, pa.string())])
 
 
-def _told(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], batches: pa.Table) -> pa.Table:
-    """What is said of voters, and the ids of the directories that have a batch."""
+def _directory_rows(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], batches: pa.Table) -> pa.Table:
+    """Return the rows of voters, and the ids of the directories that have a batch."""
     there = set(batches["directory"].to_pylist())
     own = [
         {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory, _OWN_ID: log.directory_id}
@@ -326,26 +327,26 @@ def _told(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], batches: pa.
     return pa.Table.from_pylist([*rows, *own], _VOTERS)
 
 
-def _seats(logs: Sequence[FoundLog], voters: frozenset[Node]) -> list[Node | None]:
-    """As which voter each directory votes; None: it has no vote."""
-    nodes = [None if log.node_id is None else Node(log.node_id, log.directory_id) for log in logs]
+def _seats(logs: Sequence[FoundLog], voters: frozenset[VotingNode]) -> list[VotingNode | None]:
+    """Return the voter as which each directory votes; None: it has no vote."""
+    nodes = [None if log.node_id is None else VotingNode(log.node_id, log.directory_id) for log in logs]
     return seats_of(nodes, voters)
 
 
 def _known_epoch(logs: Sequence[FoundLog]) -> Epoch:
-    """The latest that any of the nodes has saved; -1: none says it."""
+    """Return the latest epoch that any of the nodes has saved; -1: none has."""
     options = parse_options({"path": logs[0].directory, "table": "quorum_state", "mode": "quarantine"}, TABLES)
-    said = TABLES["quorum_state"].read(Task(logs=tuple(logs)), options, ("epoch",))
-    return max((epoch for batch in said for epoch in batch["epoch"].to_pylist() if epoch is not None), default=-1)
+    read = TABLES["quorum_state"].read(Task(logs=tuple(logs)), options, ("epoch",))
+    return max((epoch for batch in read for epoch in batch["epoch"].to_pylist() if epoch is not None), default=-1)
 
 
 def _proven(log: FoundLog) -> Offset:
-    """By its latest snapshot."""
+    """Return the end of the log's latest snapshot, which proves what is committed; 0: it has none."""
     return max((each.id.offset for each in log.checkpoints), default=0)
 
 
 def _is_cut_off(piece: Piece) -> bool:
-    """Is the file there, but not to where it was to be read?"""
+    """Return whether the file is there, but shorter than it was to be read."""
     return not _is_gone(piece.path) and store_of(piece.path).size(piece.path) < piece.end
 
 

@@ -12,10 +12,18 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.types import Epoch, Offset
 
-OTHERS: Final = frozenset({Verdict.DIVERGENT, Verdict.STALE, Verdict.TORN, Verdict.LACKING, Verdict.UNDECIDED})
+OTHERS: Final = frozenset(
+    {
+        ReplicaVerdict.DIVERGENT,
+        ReplicaVerdict.STALE,
+        ReplicaVerdict.TORN,
+        ReplicaVerdict.LACKING,
+        ReplicaVerdict.UNDECIDED,
+    }
+)
 """Verdicts of replicas that have something else where others have what a majority shares."""
 
 

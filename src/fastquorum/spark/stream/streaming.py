@@ -18,8 +18,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from fastquorum.errors import RetriableError
-from fastquorum.spark.scan import Scan
-from fastquorum.spark.stream.following import Followed, FollowedQuorum, Offsets, check_stream, initial, limited
+from fastquorum.spark.scan import TableScan
+from fastquorum.spark.stream.following import FollowedLogs, FollowedQuorum, Offsets, check_stream, initial, limited
 from fastquorum.spark.stream.following_directories import FollowedDirectories
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ _PYTHONS: Final = ".python.PythonMicroBatchStream"
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. Travels to executors without its connections."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: TableScan) -> None:
         """Nothing is checked, connected or opened yet: of an error here PySpark would tell something else."""
         self._scan = scan
-        self._open: Followed | None = None
+        self._open: FollowedLogs | None = None
         self._target: Offsets | None = None
         """Where a query ends that reads what is available now."""
         self._known: Offsets = {}
@@ -47,7 +47,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_scan": self._scan, "_open": None, "_target": None, "_known": {}, "_taken_in": frozenset()}
 
     @property
-    def _followed(self) -> Followed:
+    def _followed(self) -> FollowedLogs:
         """UsageError if this cannot be streamed."""
         if self._open is None:
             check_stream(self._scan)
@@ -65,7 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: ReadLimit | None = None) -> Offsets:
-        """As far as is committed, and the limit lets it come."""
+        """Return how far the next micro-batch goes: up to what is committed, within the limit."""
         begin = self.initialOffset() if start is None else start
         end = self._known = self._followed.ends(begin)
         if self._target is not None:
@@ -76,15 +76,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return limited(self._from(begin, end), end, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
     def _from(self, begin: Mapping[str, int], end: Mapping[str, int]) -> Mapping[str, int]:
-        """Where each log is read from: a new one from where it begins."""
+        """Return where each log is read from; a new one from where it begins."""
         if all(name in begin for name in end):
             return begin
         return {**self._followed.begins(), **begin}
 
     def reportLatestOffset(self) -> Offsets | None:
-        """What is committed now, whatever the limits: the progress of a query has it as `latestOffset`. None while
-        nobody can say. Of a log that has come since, and begins later than at 0, it says nothing before the
-        micro-batch that takes it in: how much there is of it to read could not be told from that."""
+        """Return what is committed now, whatever the limits: a query's progress has it as `latestOffset`. None while it
+        is not known. A log that has come since, and begins later than at 0, is left out before the micro-batch that
+        takes it in: nothing could tell how much of it there is to read."""
         try:
             ends = self._followed.ends(self._known)
             begins = {} if self._taken_in.issuperset(ends) else self._followed.begins()
@@ -111,7 +111,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def lag(progress: Any) -> Offsets | None:
-    """How many committed offsets a streaming query has not read yet, by log; of a query, as of its last micro-batch.
+    """Return how many committed offsets a streaming query has not read yet, by log, as of its last micro-batch.
 
     Args:
         progress: a StreamingQuery, a StreamingQueryProgress (a listener's `event.progress`), or one as a dictionary.
@@ -119,10 +119,10 @@ def lag(progress: Any) -> Offsets | None:
         None: it has made no progress yet, or nobody could say what is committed. A log that has come since, and
         begins later than at 0, is counted from the next micro-batch on.
     """
-    told = getattr(progress, "lastProgress", progress)
-    if told is None:
+    last = getattr(progress, "lastProgress", progress)
+    if last is None:
         return None
-    shown = cast("dict[str, Any]", told if isinstance(told, dict) else json.loads(told.json))
+    shown = cast("dict[str, Any]", last if isinstance(last, dict) else json.loads(last.json))
     found: Offsets = {}
     for source in shown["sources"]:
         if _PYTHONS not in source["description"]:
@@ -135,5 +135,5 @@ def lag(progress: Any) -> Offsets | None:
 
 
 def _offsets(value: Any) -> Offsets | None:
-    """As PySpark has them: JSON, or what it says."""
+    """Return offsets as PySpark has them: JSON, or the value itself."""
     return cast("Offsets | None", json.loads(value) if isinstance(value, str) else value)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.base import BASE
 from fastquorum.spark.tables.batches import BATCHES
 from fastquorum.spark.tables.brokers import BROKERS, CONFIGS
@@ -19,12 +19,12 @@ from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS, RecordsTable, typed_table
 from fastquorum.spark.tables.replay import REPLAY
 from fastquorum.spark.tables.snapshots import SNAPSHOTS
-from fastquorum.spark.tables.table import Table, Task
+from fastquorum.spark.tables.table import SourceTable, Task
 from fastquorum.spark.tables.voters import VOTERS
 
-__all__ = ["TABLES", "Table", "Task", "table_of"]
+__all__ = ["TABLES", "SourceTable", "Task", "table_of"]
 
-_ALL: Final[tuple[Table, ...]] = (
+_ALL: Final[tuple[SourceTable, ...]] = (
     RECORDS,
     CONTROL,
     BATCHES,
@@ -44,10 +44,10 @@ _ALL: Final[tuple[Table, ...]] = (
     ISR_HISTORY,
     LEADERSHIP,
 )
-TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})
+TABLES: Final[Mapping[str, SourceTable]] = MappingProxyType({table.name: table for table in _ALL})
 
 
-def table_of(options: Options) -> Table:
+def table_of(options: ReadOptions) -> SourceTable:
     """The one that is asked for, in the form that is asked for. UsageError: it has no such form."""
     table = TABLES[options.table]
     if not options.typed:

@@ -17,11 +17,11 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.rows import Rows, Want
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import Checkpoint, FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import rows_of
 from fastquorum.spark.stored.splits import checkpoint_piece
 from fastquorum.spark.stored.store_disk import file_of
-from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, told, whole_logs, whose
+from fastquorum.spark.tables.table import OWNER_FIELDS, Task, error_rows, owner_columns, refuse_others, whole_logs
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log.checkpoint import check_checkpoint
 from fastquorum.types import Offset
@@ -29,7 +29,7 @@ from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *WHOSE,
+        *OWNER_FIELDS,
         pa.field("end_offset", pa.int64()),
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", arrow.TIMESTAMP),
@@ -43,16 +43,16 @@ _NO_VERSION: Final = -1
 
 
 class BaseTable:
-    """Of metadata logs; others have no snapshots."""
+    """Table `base`, of metadata logs; other logs have no snapshots."""
 
     name = "base"
     schema = SCHEMA
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         refuse_others(self.name, options, {"types"})
         return whole_logs([log for log in logs if log.kind is LogKind.METADATA], options.split_bytes)
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         kernels = load("native")
         schema = arrow.pruned(SCHEMA, columns)
         for log in task.logs:
@@ -60,25 +60,25 @@ class BaseTable:
 
 
 class Base(NamedTuple):
-    """What a log begins with."""
+    """The snapshot that a log begins with."""
 
     start_offset: Offset
-    """Of its first segment."""
+    """First offset of the log's first segment."""
     checkpoint: Checkpoint | None
     """The first good snapshot at or behind it; None: there is none, or none is needed."""
     faults: tuple[FastQuorumError, ...] = ()
-    """Of the snapshots before that one, which are no good."""
+    """Faults of earlier snapshots, which are not good."""
 
     @property
     def known_from(self) -> Offset | None:
-        """From there on all is known; None: nowhere."""
+        """Offset from which on all is known; None: nothing is."""
         if self.checkpoint is not None:
             return self.checkpoint.id.offset
         return None if self.error else 0
 
     @property
     def error(self) -> str | None:
-        """Why what was before the log is not known, if it is not."""
+        """Why it is not known what was before the log; None: it is known."""
         if self.start_offset == 0 or self.checkpoint is not None:
             return None
         error = f"the log begins at offset {self.start_offset}, and no snapshot says what was before"
@@ -86,7 +86,8 @@ class Base(NamedTuple):
 
 
 def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -> Base:
-    """Of a log that is read up to `end_offset`, exclusive; None: as far as it goes. A log from 0 on has no snapshot."""
+    """Return the base of a log that is read up to `end_offset`, exclusive; None: as far as it goes. A log that begins
+    at 0 has no snapshot."""
     start_offset = log.begin_offset
     faults: list[FastQuorumError] = []
     for each in sorted(log.checkpoints) if start_offset else ():
@@ -101,16 +102,19 @@ def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -
     return Base(start_offset, None, tuple(faults))
 
 
-def _read(log: FoundLog, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
+def _read(log: FoundLog, options: ReadOptions, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
     base = base_of(log, kernels)
     checkpoint = base.checkpoint
     if base.error is not None:
         error = DirectoryError(base.error, path=min(log.segments).path)
         yield arrow.batch_of(
-            schema, [{**whose(log), "error": base.error} for _ in told(error, options, "what was before")]
+            schema, [{**owner_columns(log), "error": base.error} for _ in error_rows(error, options, "what was before")]
         )
         return
-    same = whose(log) | {"end_offset": base.known_from, "epoch": None if checkpoint is None else checkpoint.id.epoch}
+    same = owner_columns(log) | {
+        "end_offset": base.known_from,
+        "epoch": None if checkpoint is None else checkpoint.id.epoch,
+    }
     yield arrow.batch_of(schema, [same])
     if checkpoint is None:
         return

@@ -16,15 +16,15 @@ from fastquorum.kernels.rows import EVERY_ROW, RowFilter, Want
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.headers import HeaderReader, Headers
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
-from fastquorum.spark.stored.reading import Damage, Mode, Walk, collected, rows_of
+from fastquorum.spark.stored.options import ReadOptions
+from fastquorum.spark.stored.reading import Damage, Mode, PieceWalk, collected, rows_of
 from fastquorum.spark.stored.splits import Piece, log_pieces, packed
-from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, OWNER_FIELDS, Row, Task, bounds_of, refuse_others
 from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *WHOSE,
+        *OWNER_FIELDS,
         pa.field("segment", pa.int64()),
         pa.field("position", pa.int64()),
         pa.field("size_bytes", pa.int32()),
@@ -51,19 +51,19 @@ _NONE: Final = -1
 
 
 class _Seen(NamedTuple):
-    """Some batches of a piece."""
+    """Batches of a piece."""
 
     piece: Piece
     headers: Headers
 
 
 class BatchesTable:
-    """Of segments."""
+    """Table `batches`, of segments."""
 
     name = "batches"
     schema = SCHEMA
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         refuse_others(self.name, options, BOUNDS)
         wanted = bounds_of(options)
         pieces = [
@@ -73,16 +73,16 @@ class BatchesTable:
         ]
         return [Task(tuple(task)) for task in packed(pieces, options.split_bytes)]
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         kernels = load("native")
         schema = arrow.pruned(SCHEMA, columns)
         for piece in task.pieces:
             yield from _read(piece, options, schema, kernels)
 
 
-def _read(piece: Piece, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
+def _read(piece: Piece, options: ReadOptions, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
     wanted = bounds_of(options)
-    walk = Walk(piece, kernels)
+    walk = PieceWalk(piece, kernels)
     for found in collected(walk, HeaderReader(kernels, walk), options.mode):
         if isinstance(found, Damage):
             yield arrow.batch_of(schema, [_damaged(found)])
@@ -92,7 +92,7 @@ def _read(piece: Piece, options: Options, schema: pa.Schema, kernels: Kernels) -
 
 
 def _within(headers: Headers, wanted: RowFilter, piece: Piece, kernels: Kernels) -> Headers:
-    """Those that may hold records within the bounds."""
+    """Keep the batches that may hold records within the bounds."""
     if wanted == EVERY_ROW:
         return headers
     epochs, latest = headers.of("epoch"), headers.of("max_timestamp_ms")
@@ -110,14 +110,14 @@ def _within(headers: Headers, wanted: RowFilter, piece: Piece, kernels: Kernels)
 
 
 def _holds_earlier(
-    headers: Headers, asked: npt.NDArray[np.bool_], wanted: RowFilter, piece: Piece, kernels: Kernels
+    headers: Headers, wanted_batches: npt.NDArray[np.bool_], wanted: RowFilter, piece: Piece, kernels: Kernels
 ) -> npt.NDArray[np.bool_]:
-    """Which of those asked hold records within the bounds: clients give records their times, in no order."""
-    first, last = np.flatnonzero(asked)[[0, -1]].tolist()
+    """Return which wanted batches hold records within the bounds: clients give times in no order."""
+    first, last = np.flatnonzero(wanted_batches)[[0, -1]].tolist()
     end = int(headers.positions[last] + headers.of("length")[last]) + _LENGTH_END
     part = piece._replace(start=int(headers.positions[first]), end=end, is_tail=False, is_cut=True, end_offset=_NONE)
     reader = kernels.RowReader(record_layouts(), Want(0), wanted, is_metadata=False)
-    holds = np.zeros(len(asked), np.bool_)
+    holds = np.zeros(len(wanted_batches), np.bool_)
     for found in rows_of(part, kernels, reader, Mode.QUARANTINE):
         if isinstance(found, Damage):  # nobody can say what they hold
             is_behind = headers.positions >= found.position

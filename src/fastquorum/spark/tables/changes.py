@@ -17,13 +17,13 @@ from fastquorum.errors import FastQuorumError, ImageFailed
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.timeline.earlier import LEADER_RECORD, carried
 from fastquorum.spark.pipelines.timeline.history import History
-from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, PartitionRows, partition_rows
+from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, PartitionHistory, partition_rows
 from fastquorum.spark.pipelines.timeline.states import strange
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.columns import ROWS_MAX
-from fastquorum.spark.tables.folding import metadata_logs, tell, told
+from fastquorum.spark.tables.folding import error_batches, guarded_batches, metadata_logs
 from fastquorum.spark.tables.histories import Part, parts
 from fastquorum.spark.tables.partition_changes import (
     ISR_FIELDS,
@@ -32,7 +32,15 @@ from fastquorum.spark.tables.partition_changes import (
     isr_changes,
     leader_changes,
 )
-from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others, whole_logs, whose
+from fastquorum.spark.tables.table import (
+    BOUNDS,
+    OWNER_FIELDS,
+    Task,
+    bounds_of,
+    owner_columns,
+    refuse_others,
+    whole_logs,
+)
 
 _BEFORE_ALL_MS: Final = -1
 
@@ -40,11 +48,11 @@ _BEFORE_ALL_MS: Final = -1
 class ChangesTable:
     """Made of whole logs."""
 
-    def __init__(self, name: str, fields: pa.Schema, make: Callable[[History, PartitionRows], Changes]) -> None:
+    def __init__(self, name: str, fields: pa.Schema, make: Callable[[History, PartitionHistory], Changes]) -> None:
         self.name = name
         self.schema = pa.schema(
             [
-                *WHOSE,
+                *OWNER_FIELDS,
                 pa.field("offset", pa.int64()),
                 pa.field("epoch", pa.int32()),
                 pa.field("timestamp", arrow.TIMESTAMP),
@@ -54,20 +62,20 @@ class ChangesTable:
         )
         self._make = make
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         refuse_others(self.name, options, BOUNDS | {"topic"})
         return whole_logs(metadata_logs(logs, options, self.name), options.split_bytes)
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = arrow.pruned(self.schema, columns)
         for log in task.logs:
-            yield from told(log, options, schema, self._read(log, options, schema))
+            yield from guarded_batches(log, options, schema, self._read(log, options, schema))
 
-    def _read(self, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, log: FoundLog, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         before: Mapping[str, pa.Table] = {}
         for part in parts(log, options.mode, bounds_of(options).offset_max):
             if isinstance(part, FastQuorumError):
-                yield from tell(part, log, options, schema)
+                yield from error_batches(part, log, options, schema)
                 continue
             found = _Found.of(part, {} if part.is_first else before)
             del part  # its texts
@@ -77,14 +85,16 @@ class ChangesTable:
             if found.part.broken is not None:
                 raise found.part.broken
 
-    def _batches(self, found: "_Found", log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, found: "_Found", log: FoundLog, options: ReadOptions, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
         rows, fields = self._make(found.history, found.partitions)
         kept = found.within(rows, options)
         if options.topic is not None:
             kept &= np.asarray(pc.equal(fields["topic"], options.topic).fill_null(False))
         rows, fields = rows[kept], fields.filter(pa.array(kept))
         columns = {name: fields[name] for name in fields.column_names} | found.placed(rows)
-        same = whose(log)
+        same = owner_columns(log)
         whole = [
             columns[each.name] if each.name in columns else arrow.same(same.get(each.name), each.type, len(rows))
             for each in schema
@@ -93,12 +103,12 @@ class ChangesTable:
 
 
 class _Found(NamedTuple):
-    """A part's history, and what it says of partitions."""
+    """A part's history, and its partitions."""
 
     part: Part
-    """As far as its records fit one another; without their texts."""
+    """The part, as far as its records fit one another; without their texts."""
     history: History
-    partitions: PartitionRows
+    partitions: PartitionHistory
 
     @classmethod
     def of(cls, part: Part, before: Mapping[str, pa.Table]) -> Self:
@@ -115,7 +125,7 @@ class _Found(NamedTuple):
         lean = part._replace(records=part.records.select(["offset", "timestamp"]))
         return cls(lean, history.without_texts({LEADER_RECORD, CONFIG_RECORD}), partitions)
 
-    def within(self, rows: Ints, options: Options) -> Flags:
+    def within(self, rows: Ints, options: ReadOptions) -> Flags:
         """Which of these are of the log itself, and within its bounds."""
         wanted, history = bounds_of(options), self.history
         micros = self._timestamps(rows).cast(pa.int64()).fill_null(_BEFORE_ALL_MS * 1000)
@@ -139,7 +149,7 @@ class _Found(NamedTuple):
         }
 
     def _timestamps(self, rows: Ints) -> pa.Array:
-        """As the records have them; null for those of an image."""
+        """Return the records' timestamps; null for rows of an image."""
         records = self.part.records
         at = np.searchsorted(np.asarray(records["offset"], np.int64), self.history.offsets[rows])
         is_image = rows < self.history.image_count

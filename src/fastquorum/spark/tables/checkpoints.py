@@ -14,9 +14,9 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels, load
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import Checkpoint, FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.store_disk import file_of
-from fastquorum.spark.tables.table import LogTable, Row, bounds_of, told
+from fastquorum.spark.tables.table import LogTable, Row, bounds_of, error_rows
 from fastquorum.storage.log.checkpoint import scan_checkpoint
 
 FIELDS: Final = (
@@ -33,7 +33,7 @@ FIELDS: Final = (
 _TAKES: Final = frozenset({"fromOffset", "toOffset", "asOfOffset", "diffFrom", "fromEpoch", "toEpoch"})
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     kernels = load("native")
     wanted = bounds_of(options)
     for each in sorted(log.checkpoints):
@@ -41,13 +41,13 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         if is_within and wanted.epoch_min <= each.id.epoch < wanted.epoch_max:
             same = {"offset": each.id.offset, "epoch": each.id.epoch, "size_bytes": each.size_bytes}
             try:
-                yield {**same, **_said(each, kernels)}
+                yield {**same, **_contents(each, kernels)}
             except FastQuorumError as error:
-                yield from ({**same, "is_good": False, **row} for row in told(error, options, "the snapshot"))
+                yield from ({**same, "is_good": False, **row} for row in error_rows(error, options, "the snapshot"))
 
 
-def _said(checkpoint: Checkpoint, kernels: Kernels) -> Row:
-    """What is in it. CorruptionError, DirectoryError."""
+def _contents(checkpoint: Checkpoint, kernels: Kernels) -> Row:
+    """Return what a snapshot holds. CorruptionError, DirectoryError."""
     state, scan = scan_checkpoint(kernels, file_of(checkpoint.path), checkpoint.id.epoch)
     return {
         "records": scan.record_count,

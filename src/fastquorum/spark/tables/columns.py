@@ -13,35 +13,35 @@ from fastquorum.types import Uuid
 NODES: Final = pa.list_(pa.int32())
 TEXTS: Final = pa.list_(pa.string())
 ROWS_MAX: Final = 1 << 16
-"""Of a batch."""
+"""Most rows of a batch."""
 
 
-class Column(NamedTuple):
-    """What is told of each thing."""
+class ObjectColumn(NamedTuple):
+    """A column that is made from objects, a value for each."""
 
     kind: pa.DataType
     make: Callable[[Sequence[Any]], pa.Array]
 
 
-Columns = Mapping[str, Column]
+Columns = Mapping[str, ObjectColumn]
 
 
 def fields(columns: Columns) -> list[pa.Field]:
     return [pa.field(name, column.kind) for name, column in columns.items()]
 
 
-def plain(kind: pa.DataType, get: Callable[[Any], Any]) -> Column:
+def plain(kind: pa.DataType, get: Callable[[Any], Any]) -> ObjectColumn:
     """Values as Python has them, None among them."""
-    return Column(kind, lambda things: pa.array(list(map(get, things)), kind))
+    return ObjectColumn(kind, lambda things: pa.array(list(map(get, things)), kind))
 
 
-def number(kind: pa.DataType, name: str) -> Column:
+def number(kind: pa.DataType, name: str) -> ObjectColumn:
     """An attribute that is a whole number, never None."""
     get, width = attrgetter(name), np.dtype(kind.to_pandas_dtype())
-    return Column(kind, lambda things: pa.array(np.fromiter(map(get, things), width, len(things))))
+    return ObjectColumn(kind, lambda things: pa.array(np.fromiter(map(get, things), width, len(things))))
 
 
-def nodes(name: str) -> Column:
+def nodes(name: str) -> ObjectColumn:
     """An attribute that is a tuple of node ids."""
     get = attrgetter(name)
 
@@ -49,10 +49,10 @@ def nodes(name: str) -> Column:
         ends, flat = _ends([get(each) for each in things]), itertools.chain.from_iterable(map(get, things))
         return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.fromiter(flat, np.int32, int(ends[-1]))))
 
-    return Column(NODES, make)
+    return ObjectColumn(NODES, make)
 
 
-def uuids(name: str) -> Column:
+def uuids(name: str) -> ObjectColumn:
     """An attribute that is a tuple of Uuids, or None. Few are meant many times: each is put into words once."""
     get = attrgetter(name)
 
@@ -65,7 +65,7 @@ def uuids(name: str) -> Column:
         missing = np.fromiter((each is None for each in lists), np.bool_, len(lists))
         return pa.ListArray.from_arrays(pa.array(ends), texts, mask=pa.array(missing))
 
-    return Column(TEXTS, make)
+    return ObjectColumn(TEXTS, make)
 
 
 def uuid_words(ids: Iterable[Uuid]) -> pa.Array:
@@ -75,7 +75,7 @@ def uuid_words(ids: Iterable[Uuid]) -> pa.Array:
     return pa.array(list(map(words.__getitem__, flat)), pa.string())
 
 
-def spread(column: Column, things: Sequence[Any]) -> pa.Array:
+def spread(column: ObjectColumn, things: Sequence[Any]) -> pa.Array:
     """The column, null where there is no thing."""
     there = [each for each in things if each is not None]
     values = column.make(there)
@@ -85,18 +85,18 @@ def spread(column: Column, things: Sequence[Any]) -> pa.Array:
     return values.take(pa.array(np.cumsum(is_there) - 1, pa.int64(), mask=~is_there))
 
 
-def record(columns: Columns) -> Column:
+def record(columns: Columns) -> ObjectColumn:
     """All of them, as one."""
     kind = pa.struct(fields(columns))
 
     def make(things: Sequence[Any]) -> pa.Array:
         return pa.StructArray.from_arrays([each.make(things) for each in columns.values()], fields=list(kind))
 
-    return Column(kind, make)
+    return ObjectColumn(kind, make)
 
 
 def chunks(things: Iterable[Any], size: int = ROWS_MAX) -> Iterator[list[Any]]:
-    """As many as make a batch, each time."""
+    """Yield lists of as many things as make a batch."""
     left = iter(things)
     while chunk := list(itertools.islice(left, size)):
         yield chunk

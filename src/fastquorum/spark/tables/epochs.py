@@ -16,11 +16,11 @@ from fastquorum.kernels.rows import RowFilter, Rows, Want
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.headers import good_prefix
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
-from fastquorum.spark.stored.reading import Damage, Mode, Walk, collected, rows_of
+from fastquorum.spark.stored.options import ReadOptions
+from fastquorum.spark.stored.reading import Damage, Mode, PieceWalk, collected, rows_of
 from fastquorum.spark.stored.splits import log_pieces
 from fastquorum.spark.stored.store_disk import read_epochs
-from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of, told
+from fastquorum.spark.tables.table import BOUNDS, LogTable, Row, RowExtent, bounds_of, error_rows
 from fastquorum.storage import names
 from fastquorum.storage.log.scanning import bytes_needed
 from fastquorum.wire.records.control import decode_control_record
@@ -51,7 +51,7 @@ class _Span(NamedTuple):
     first_ms: int
     last_ms: int
     leader_id: int | None
-    """As the first record says; None if that is no LEADER_CHANGE."""
+    """The leader, by the epoch's first record; None if that is not a LEADER_CHANGE."""
 
     def with_more(self, other: "_Span") -> "_Span":
         return self._replace(
@@ -61,8 +61,8 @@ class _Span(NamedTuple):
         )
 
     @property
-    def extent(self) -> Extent:
-        return Extent(self.start_offset, self.end_offset, self.epoch, self.first_ms, self.last_ms)
+    def extent(self) -> RowExtent:
+        return RowExtent(self.start_offset, self.end_offset, self.epoch, self.first_ms, self.last_ms)
 
 
 class _SpanReader:
@@ -77,7 +77,8 @@ class _SpanReader:
         return len(self._spans)
 
     def read(self, buffer: bytes, position: int = 0) -> int:
-        """As RowReader's: the position behind what was taken in. CorruptionError for what stands at `position`."""
+        """Take in good batches from `position` on; return the position behind them. Same contract as RowReader's.
+        CorruptionError for what stands at `position`."""
         if position == len(buffer):
             return position
         view = memoryview(buffer)[position:]
@@ -124,7 +125,7 @@ class _SpanReader:
         return message.leader_id if isinstance(message, LeaderChangeMessage) else None
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     wanted = bounds_of(options)
     spans: list[_Span] = []
     for found in _found(log, options):
@@ -134,23 +135,23 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
             spans[-1] = spans[-1].with_more(found)
         else:
             spans.append(found)
-    said: dict[int, int] | None = None
+    checkpoint: dict[int, int] | None = None
     try:
-        said = _said(log)
+        checkpoint = _checkpoint_epochs(log)
     except (CorruptionError, DirectoryError) as error:
-        yield from told(error, options, "what it says")
+        yield from error_rows(error, options, "what it says")
     for span in spans:
         if span.extent.is_in(wanted) or _holds_earlier(log, span, wanted):
-            yield _row(span, said)
+            yield _row(span, checkpoint)
     known = {span.epoch for span in spans}
-    for epoch, start_offset in (said or {}).items():
-        if epoch not in known and Extent(start_offset, -1, epoch, -1, -1).is_in(wanted):
+    for epoch, start_offset in (checkpoint or {}).items():
+        if epoch not in known and RowExtent(start_offset, -1, epoch, -1, -1).is_in(wanted):
             yield {"epoch": epoch, "checkpoint_start_offset": start_offset, "checkpoint_agrees": False}
 
 
 def _holds_earlier(log: FoundLog, span: _Span, wanted: RowFilter) -> bool:
-    """Whether records within the bounds are in it though its first is later: clients give them their times, in no
-    order."""
+    """Return whether a span holds records within the bounds though its first is later: clients give records their
+    times, in no order."""
     if not span.extent._replace(first_ms=-1).is_in(wanted):
         return False
     kernels = load("native")
@@ -161,19 +162,20 @@ def _holds_earlier(log: FoundLog, span: _Span, wanted: RowFilter) -> bool:
     return any(isinstance(found, Rows) or start <= found.offset < end for piece in read for found in piece)
 
 
-def _found(log: FoundLog, options: Options) -> Iterator[_Span | Damage]:
+def _found(log: FoundLog, options: ReadOptions) -> Iterator[_Span | Damage]:
     kernels = load("native")
     for piece in log_pieces(log):
-        for found in collected(Walk(piece, kernels), _SpanReader(kernels), options.mode):
+        for found in collected(PieceWalk(piece, kernels), _SpanReader(kernels), options.mode):
             yield from [found] if isinstance(found, Damage) else found
 
 
-def _said(log: FoundLog) -> dict[int, int] | None:
-    """What `leader-epoch-checkpoint` has; None: there is no such file. CorruptionError, DirectoryError."""
+def _checkpoint_epochs(log: FoundLog) -> dict[int, int] | None:
+    """Return start offsets by epoch from `leader-epoch-checkpoint`; None: there is no such file. CorruptionError,
+    DirectoryError."""
     return None if log.entry(names.EPOCH_CHECKPOINT) is None else dict(read_epochs(log))
 
 
-def _row(span: _Span, said: dict[int, int] | None) -> Row:
+def _row(span: _Span, checkpoint: dict[int, int] | None) -> Row:
     return {
         "epoch": span.epoch,
         "start_offset": span.start_offset,
@@ -182,8 +184,8 @@ def _row(span: _Span, said: dict[int, int] | None) -> Row:
         "first_timestamp": arrow.moment(span.first_ms),
         "last_timestamp": arrow.moment(span.last_ms),
         "leader_id": span.leader_id,
-        "checkpoint_start_offset": None if said is None else said.get(span.epoch),
-        "checkpoint_agrees": None if said is None else said.get(span.epoch) == span.start_offset,
+        "checkpoint_start_offset": None if checkpoint is None else checkpoint.get(span.epoch),
+        "checkpoint_agrees": None if checkpoint is None else checkpoint.get(span.epoch) == span.start_offset,
     }
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
 from fastquorum.spark.stored.file_kinds import FileKind, kind_of
-from fastquorum.spark.stored.logs import Fault, FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.logs import FoundLog, LogFault
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.store_disk import disk_of
 from fastquorum.spark.stored.stores import Entry
 from fastquorum.spark.tables.quorum_state import state_error
@@ -86,7 +86,7 @@ class _Seen(NamedTuple):
     kernels: Kernels
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     disk, inside = disk_of(log)
     kernels = load("native")
     try:
@@ -228,7 +228,7 @@ def _severest(findings: list[Finding]) -> Status:
 
 
 def _by_itself(seen: _Seen, base: int, checked: CheckedSegment, findings: list[Finding]) -> _Judged:
-    """Of a segment that verification has not come to."""
+    """Judge a segment that verification has not reached."""
     if findings:
         return _Judged(_severest(findings), _texts(findings))
     text = "by itself; the log ends before it, in damage"
@@ -251,7 +251,7 @@ def _counts(base: int, checked: CheckedSegment) -> Row:
     }
 
 
-def unreadable(fault: Fault) -> Row:
+def unreadable(fault: LogFault) -> Row:
     """A directory that cannot be looked into."""
     return {"name": "", "kind": FileKind.FOREIGN, "status": Status.UNREADABLE, "text": str(fault.error)}
 

@@ -16,10 +16,10 @@ from fastquorum.errors import FastQuorumError, ImageFailed, OffsetOutOfRange, Us
 from fastquorum.kernels import Kernels, load
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.store_disk import disk_of
 from fastquorum.spark.tables import table as tables
-from fastquorum.spark.tables.table import Task, refuse_others, whole_logs, whose
+from fastquorum.spark.tables.table import Task, owner_columns, refuse_others, whole_logs
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_on
 from fastquorum.storage.offline import OfflineLog
@@ -37,14 +37,16 @@ class Folded(NamedTuple):
     place: Place
 
 
-def metadata_tasks(logs: Sequence[FoundLog], options: Options, *, table: str, has_topics: bool = True) -> list[Task]:
-    """Of the logs of metadata. UsageError if there is none, or an option means nothing to the table."""
+def metadata_tasks(
+    logs: Sequence[FoundLog], options: ReadOptions, *, table: str, has_topics: bool = True
+) -> list[Task]:
+    """Return tasks for the logs of metadata. UsageError if there is none, or an option has no meaning for the table."""
     refuse_others(table, options, _TAKES | {"topic"} if has_topics else _TAKES)
     return whole_logs(metadata_logs(logs, options, table), options.split_bytes)
 
 
-def metadata_logs(logs: Sequence[FoundLog], options: Options, table: str) -> list[FoundLog]:
-    """UsageError if there is none."""
+def metadata_logs(logs: Sequence[FoundLog], options: ReadOptions, table: str) -> list[FoundLog]:
+    """Return the logs of metadata. UsageError if there is none."""
     metadata = [log for log in logs if log.kind is LogKind.METADATA]
     if not metadata:
         place = logs[0].directory if logs else options.path
@@ -58,8 +60,8 @@ def offline(log: FoundLog) -> tuple[OfflineLog, Kernels]:
     return OfflineLog(disk, kernels, directory), kernels
 
 
-def folded(log: FoundLog, options: Options) -> Folded:
-    """As the options have it. OffsetOutOfRange, ImageFailed, CorruptionError, DirectoryError, UsageError."""
+def folded(log: FoundLog, options: ReadOptions) -> Folded:
+    """Fold a log as the options say. OffsetOutOfRange, ImageFailed, CorruptionError, DirectoryError, UsageError."""
     stored, kernels = offline(log)
     end = _committed(end_offset(stored, options), log, options)
     if options.diff_from is None:
@@ -70,15 +72,15 @@ def folded(log: FoundLog, options: Options) -> Folded:
     return Folded(before, fold.image, fold.place)
 
 
-def end_offset(stored: OfflineLog, options: Options) -> Offset | None:
-    """Behind the last record that counts: the lower of `asOfOffset` and what `asOfTimestamp` comes to; None: all."""
+def end_offset(stored: OfflineLog, options: ReadOptions) -> Offset | None:
+    """Return the lower end of `asOfOffset` and `asOfTimestamp`, exclusive; None: all records count."""
     ends = [options.as_of_offset]
     if options.as_of_timestamp_ms is not None:
         ends.append(_end_at(stored, options.as_of_timestamp_ms))
     return min((each for each in ends if each is not None), default=None)
 
 
-def _committed(end: Offset | None, log: FoundLog, options: Options) -> Offset | None:
+def _committed(end: Offset | None, log: FoundLog, options: ReadOptions) -> Offset | None:
     """Where that ends, if it is not all that is committed. OffsetOutOfRange: an offset is asked for that is not."""
     committed = options.committed_ends.get(log.directory)
     if committed is None:
@@ -93,21 +95,23 @@ def _committed(end: Offset | None, log: FoundLog, options: Options) -> Offset | 
     return committed if end is None else min(end, committed)
 
 
-def told(
-    log: FoundLog, options: Options, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+def guarded_batches(
+    log: FoundLog, options: ReadOptions, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one log; where it cannot be read any further, what the mode has for that: its error, a row with
-    it, or a warning. What was read before stands."""
+    """Yield the batches of one log. Where it cannot be read any further, handle the error as the mode says: raise it,
+    yield a row with it, or warn. Earlier batches stand."""
     try:
         yield from batches
     except FastQuorumError as error:
-        yield from tell(error, log, options, schema)
+        yield from error_batches(error, log, options, schema)
 
 
-def tell(error: FastQuorumError, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What the mode has for an error of one log: itself, a row with it, or a warning."""
-    for row in tables.told(_named(error, log), options):
-        yield arrow.batch_of(schema, [{**whose(log), **row}])
+def error_batches(
+    error: FastQuorumError, log: FoundLog, options: ReadOptions, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Handle an error of one log as the mode says: raise it, yield a row with it, or warn."""
+    for row in tables.error_rows(_named(error, log), options):
+        yield arrow.batch_of(schema, [{**owner_columns(log), **row}])
 
 
 def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:
@@ -118,7 +122,7 @@ def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:
     return None
 
 
-def _check_time(stored: OfflineLog, fold: Fold, options: Options) -> None:
+def _check_time(stored: OfflineLog, fold: Fold, options: ReadOptions) -> None:
     """A log that begins with a snapshot does not know what was before. OffsetOutOfRange."""
     wanted = options.as_of_timestamp_ms
     place = fold.place

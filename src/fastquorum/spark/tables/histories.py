@@ -22,7 +22,7 @@ from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.reading import Mode, rows_of
 from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces
 from fastquorum.spark.tables.base import base_of
-from fastquorum.spark.tables.table import whose
+from fastquorum.spark.tables.table import owner_columns
 from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
@@ -46,9 +46,9 @@ _SCHEMA: Final = pa.schema(
 assert tuple(_SCHEMA.names) == COLUMNS
 _EMPTY: Final = _SCHEMA.empty_table()
 RECORDS_MIN: Final = 1 << 19
-"""Of a part."""
+"""Least records of a part."""
 RECORDS_A_PARTITION: Final = 1
-"""And at least so many for each partition that was created: each of them is carried from part to part."""
+"""Least records of a part for each partition that was created; each of them is carried from part to part."""
 
 
 class Part(NamedTuple):
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
     records: pa.Table
     is_image: bool
-    """They are a snapshot's: what there was, and no change."""
+    """Whether the records are a snapshot's: what there was, and no change."""
     is_first: bool
     """Nothing that was read before it counts."""
     is_whole: bool
@@ -161,7 +161,7 @@ def _good(rows: Rows, piece: Piece) -> tuple[int, FastQuorumError | None]:
 
 def _batch(rows: Rows, log: FoundLog) -> pa.RecordBatch:
     assert rows.texts is not None
-    named = whose(log)
+    named = owner_columns(log)
     columns = [
         *(arrow.same(named[field.name], field.type, len(rows.offsets)) for field in list(_SCHEMA)[:3]),
         arrow.numbers(rows.offsets, pa.int64()),

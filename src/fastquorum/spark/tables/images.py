@@ -17,10 +17,10 @@ from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.topics import Topics
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.columns import Columns, chunks, fields, record, spread
-from fastquorum.spark.tables.folding import Folded, folded, metadata_tasks, told
-from fastquorum.spark.tables.table import WHOSE, Task, whose
+from fastquorum.spark.tables.folding import Folded, folded, guarded_batches, metadata_tasks
+from fastquorum.spark.tables.table import OWNER_FIELDS, Task, owner_columns
 
 
 class Thing(NamedTuple):
@@ -69,7 +69,7 @@ class ImageTable:
         self._before: Final = record(values)
         self.schema = pa.schema(
             [
-                *WHOSE,
+                *OWNER_FIELDS,
                 pa.field("end_offset", pa.int64()),
                 pa.field("epoch", pa.int32()),
                 *fields(keys),
@@ -80,15 +80,15 @@ class ImageTable:
             ]
         )
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         return metadata_tasks(logs, options, table=self.name, has_topics=self._has_topics)
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = arrow.pruned(self.schema, columns)
         for log in task.logs:
-            yield from told(log, options, schema, self._read(log, options, schema))
+            yield from guarded_batches(log, options, schema, self._read(log, options, schema))
 
-    def _read(self, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, log: FoundLog, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         state = folded(log, options)
         for things in chunks(self._of(state, options.topic)):
             columns = [self._column(field, things, log, state) for field in schema]
@@ -111,7 +111,7 @@ class ImageTable:
             return pa.array([each.change for each in things], field.type)
         if state.before is not None and name == "before":
             return spread(self._before, [each.former for each in things])
-        same = whose(log) | {"end_offset": state.place.end_offset, "epoch": state.place.epoch}
+        same = owner_columns(log) | {"end_offset": state.place.end_offset, "epoch": state.place.epoch}
         return arrow.same(same.get(name), field.type, count)
 
 

@@ -18,7 +18,7 @@ from fastquorum.spark.pipelines.timeline.partition_rows import (
     CREATED,
     MOMENT,
     REMOVED,
-    PartitionRows,
+    PartitionHistory,
     lengths,
     numbers,
 )
@@ -65,17 +65,17 @@ class Changes(NamedTuple):
     fields: pa.Table
 
 
-def isr_changes(history: History, found: PartitionRows) -> Changes:
-    """Of ISR_FIELDS: a row for each partition's creation and removal, and wherever somebody joined or left. Another
-    order of the same members is none."""
-    says = found.said(lengths(found.records["isr"])) != UNSAID
+def isr_changes(history: History, found: PartitionHistory) -> Changes:
+    """Return changes of ISRs (ISR_FIELDS): a row for each partition's creation and removal, and wherever a member
+    joined or left. Another order of the same members is not a change."""
+    says = found.stated(lengths(found.records["isr"])) != UNSAID
     at = np.flatnonzero((found.kinds != MOMENT) & (says | (found.kinds == REMOVED)))
-    kinds, sources = found.kinds[at], found.last_said_in(lengths(found.records["isr"]))
+    kinds, sources = found.kinds[at], found.last_stated_in(lengths(found.records["isr"]))
     before = np.where(_among(at, found.starts) | (kinds == CREATED), UNSAID, sources[at - 1])
     is_known = (kinds == CREATED) | (before != UNSAID)
     all_isr = found.records["isr"].combine_chunks()
-    was = _those(all_isr, before, before == UNSAID)
-    now = _those(all_isr, sources[at], kinds == REMOVED)
+    was = _taken(all_isr, before, before == UNSAID)
+    now = _taken(all_isr, sources[at], kinds == REMOVED)
     joined, left = _difference(now, was, is_known), _difference(was, now, is_known)
     members = np.asarray(pc.add(_count(joined), _count(left)))
     matters = (kinds != CHANGED) | ~is_known | (members > 0)
@@ -89,15 +89,15 @@ def isr_changes(history: History, found: PartitionRows) -> Changes:
     return Changes(found.rows[at], pa.table([columns[name] for name in ISR_FIELDS.names], schema=ISR_FIELDS))
 
 
-def leader_changes(history: History, found: PartitionRows) -> Changes:
-    """Of LEADER_FIELDS: a row for each partition's creation and removal, and wherever another leads, or nobody; and
-    for each leader that the quorum elected. A partition's leader that is named anew is no change."""
+def leader_changes(history: History, found: PartitionHistory) -> Changes:
+    """Return changes of leaders (LEADER_FIELDS): a row for each partition's creation and removal, and wherever another
+    broker leads, or none; and for each leader that the quorum elected. A leader that is named again is not a change."""
     leaders = found.filled(numbers(found.records["leader"]))
     former = np.append(UNSAID, leaders[:-1]) if len(leaders) else leaders
     former[found.starts] = UNSAID
     former[found.kinds == CREATED] = UNSAID
-    is_said = found.said(numbers(found.records["leader"])) != UNSAID
-    is_other = (found.kinds == CHANGED) & is_said & (leaders != former)
+    is_stated = found.stated(numbers(found.records["leader"])) != UNSAID
+    is_other = (found.kinds == CHANGED) & is_stated & (leaders != former)
     at, _ = _in_order(found, np.flatnonzero(is_other | (found.kinds == CREATED) | (found.kinds == REMOVED)))
     columns = _columns(found, at) | {
         "scope": pa.repeat("partition", len(at)),
@@ -112,9 +112,9 @@ def leader_changes(history: History, found: PartitionRows) -> Changes:
 
 
 def _quorum_changes(history: History) -> Changes:
-    rows, said = history.said(LEADER_RECORD, QUORUM_FIELDS)
-    leaders = said["leaderId"].combine_chunks()
-    voters = said["grantingVoters"].combine_chunks()
+    rows, records = history.records_of(LEADER_RECORD, QUORUM_FIELDS)
+    leaders = records["leaderId"].combine_chunks()
+    voters = records["grantingVoters"].combine_chunks()
     elected_by = pa.ListArray.from_arrays(voters.offsets, voters.values.field("voterId"), mask=voters.is_null())
     columns = {
         "scope": pa.repeat("quorum", len(rows)),
@@ -131,13 +131,13 @@ def _quorum_changes(history: History) -> Changes:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _in_order(found: PartitionRows, at: Ints) -> tuple[Ints, pa.Array]:
+def _in_order(found: PartitionHistory, at: Ints) -> tuple[Ints, pa.Array]:
     """By record, and what brings them into that order."""
     order = np.argsort(found.rows[at], kind="stable")
     return at[order], pa.array(order)
 
 
-def _columns(found: PartitionRows, at: Ints) -> dict[str, pa.Array]:
+def _columns(found: PartitionHistory, at: Ints) -> dict[str, pa.Array]:
     """What partitions are at these rows: nothing but their names where they are removed."""
     is_gone = found.kinds[at] == REMOVED
     topics = found.partitions.topics[found.owners[at]]
@@ -154,11 +154,11 @@ def _columns(found: PartitionRows, at: Ints) -> dict[str, pa.Array]:
     }
     for name in ("isr", "replicas"):
         lists = found.records[name].combine_chunks()
-        columns[name] = _those(lists, found.last_said_in(lengths(found.records[name]))[at], is_gone)
+        columns[name] = _taken(lists, found.last_stated_in(lengths(found.records[name]))[at], is_gone)
     return columns
 
 
-def _least(found: PartitionRows, at: Ints) -> Ints:
+def _least(found: PartitionHistory, at: Ints) -> Ints:
     """Their effective min.insync.replicas."""
     names = found.topics.name_of[found.partitions.topics[found.owners[at]]]
     leaders = found.filled(numbers(found.records["leader"]))[at]
@@ -166,8 +166,8 @@ def _least(found: PartitionRows, at: Ints) -> Ints:
     return found.min_isr.at(names, leaders, replicas, found.rows[at])
 
 
-def _those(lists: pa.ListArray, at: Ints, is_none: Flags) -> pa.ListArray:
-    """Null where there is none, or nothing said it."""
+def _taken(lists: pa.ListArray, at: Ints, is_none: Flags) -> pa.ListArray:
+    """Take lists by index; null where there is none, or nothing states it."""
     return lists.take(pa.array(at, mask=is_none | (at == UNSAID)))
 
 
@@ -176,7 +176,7 @@ def _count(lists: pa.ListArray) -> pa.Array:
 
 
 def _difference(one: pa.ListArray, other: pa.ListArray, is_known: Flags) -> pa.ListArray:
-    """Of each list, what the other one lacks. Null where that is not known; a list that is none lacks everything."""
+    """Return what the other list lacks of each list; null where that is not known. A null list has no members."""
     parents, nodes = np.asarray(pc.list_parent_indices(one), np.int64), np.asarray(one.flatten(), np.int64)
     others = np.asarray(pc.list_parent_indices(other), np.int64) * _SPAN + np.asarray(other.flatten(), np.int64)
     kept = ~_among(parents * _SPAN + nodes, np.sort(others))
@@ -186,7 +186,7 @@ def _difference(one: pa.ListArray, other: pa.ListArray, is_known: Flags) -> pa.L
 
 
 def _among(values: Ints, others: Ints) -> Flags:
-    """Which of them are among the others, which are in order. Faster than `np.isin` where both almost are."""
+    """Return which values are among `others`, which are in order. Faster than `np.isin` if both almost are."""
     at = np.minimum(np.searchsorted(others, values), len(others) - 1)
     found: Flags = others[at] == values if len(others) else np.zeros(len(values), np.bool_)
     return found

@@ -12,14 +12,14 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import partition_changes, topic_changes
 from fastquorum.controller.image.partition import Partition, Recovery
 from fastquorum.controller.image.topics import Topic
-from fastquorum.spark.tables.columns import Column, Columns, nodes, number, plain, uuid_words, uuids
+from fastquorum.spark.tables.columns import Columns, ObjectColumn, nodes, number, plain, uuid_words, uuids
 from fastquorum.spark.tables.images import ImageTable
 from fastquorum.types import NO_NODE, Uuid
 
 _RECOVERY: Final = {int(each): each.name for each in Recovery}
 
 
-class PartitionKey(NamedTuple):
+class PartitionRowKey(NamedTuple):
     """Which partition."""
 
     topic: str
@@ -29,7 +29,7 @@ class PartitionKey(NamedTuple):
 
 PARTITION_KEYS: Final[Columns] = {
     "topic": plain(pa.string(), lambda key: key.topic),
-    "topic_id": Column(pa.string(), lambda keys: uuid_words(key.topic_id for key in keys)),
+    "topic_id": ObjectColumn(pa.string(), lambda keys: uuid_words(key.topic_id for key in keys)),
     "partition": number(pa.int32(), "partition"),
 }
 PARTITION_VALUES: Final[Columns] = {
@@ -56,23 +56,23 @@ class TopicKey(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """How a topic is."""
+    """Counts of a topic's partitions."""
 
     partition_count: int
     leaderless_count: int
     under_replicated_count: int
-    """Of partitions whose ISR lacks a replica."""
+    """Partitions whose ISR lacks a replica."""
 
 
-def _partitions(image: Image) -> Iterator[tuple[PartitionKey, Partition]]:
+def _partitions(image: Image) -> Iterator[tuple[PartitionRowKey, Partition]]:
     for topic in image.topics.sorted():
         for partition_id, partition in topic.partitions.items():
-            yield PartitionKey(topic.name, topic.id, partition_id), partition
+            yield PartitionRowKey(topic.name, topic.id, partition_id), partition
 
 
 def _partition_changes(before: Image, after: Image) -> Iterator[tuple[Any, ...]]:
     for topic, partition_id, was, now in partition_changes(before.topics, after.topics):
-        yield PartitionKey(topic.name, topic.id, partition_id), was, now
+        yield PartitionRowKey(topic.name, topic.id, partition_id), was, now
 
 
 def _topics(image: Image) -> Iterator[tuple[TopicKey, TopicState]]:

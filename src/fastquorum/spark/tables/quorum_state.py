@@ -20,10 +20,10 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.stored.file_kinds import NO_STATE, FileKind, kind_of
 from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.lost_properties import are_properties_lost
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.store_disk import disk_of, durable_mark_of, epochs_of, file_of
 from fastquorum.spark.stored.stores import Entry, store_of
-from fastquorum.spark.tables.table import LogTable, Row, told
+from fastquorum.spark.tables.table import LogTable, Row, error_rows
 from fastquorum.storage import names
 from fastquorum.storage.contents import check_kind
 from fastquorum.storage.format import check_without_log
@@ -65,7 +65,7 @@ _OPENED: Final = frozenset(
 """Files that a node opens, or takes away, when it starts, whatever is in them."""
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     mark = _mark(log)
     same = {
         "own_directory_id": log.directory_id,
@@ -106,7 +106,7 @@ def _stale_fault(log: FoundLog, row: Row, last_epoch: int) -> str | None:
 
 
 def _last_epoch(log: FoundLog, mark: Mark | None) -> int:
-    """Of the last good batch of the log by now, or of the snapshot that an empty one begins behind; 0 if there is
+    """Return the epoch of the log's last good batch, or of the snapshot behind which an empty log begins; 0 if there is
     neither, or a node is to replace the log."""
     if mark is not None and mark.is_anew:
         return 0
@@ -252,7 +252,7 @@ def _is_later(log: FoundLog, at: LogPosition) -> bool:
         return False
 
 
-def _states(log: FoundLog, options: Options) -> Iterator[Row]:
+def _states(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     found = [each for each in log.files if kind_of(each.name) is FileKind.STATE]
     if not found:
         yield {"error": NO_STATE}
@@ -260,9 +260,9 @@ def _states(log: FoundLog, options: Options) -> Iterator[Row]:
     for each in found:
         form = "fastquorum" if each.name == names.QUORUM_STATE else "kafka"
         try:
-            yield {"format": form, **both, **_said(_state(log, each))}
+            yield {"format": form, **both, **_election_columns(_state(log, each))}
         except FastQuorumError as error:
-            yield from ({"format": form, **row} for row in told(error, options, "the state"))
+            yield from ({"format": form, **row} for row in error_rows(error, options, "the state"))
 
 
 def state_error(log: FoundLog, entry: Entry) -> str | None:
@@ -287,7 +287,7 @@ def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
     return settled(read, lambda data: state_in(load("native"), owner, data, entry.path))
 
 
-def _said(state: ElectionState | None) -> Row:
+def _election_columns(state: ElectionState | None) -> Row:
     if state is None:
         return {}
     voted = state.voted_key

@@ -21,18 +21,18 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.rows import Packed, RowFault, RowFilter, Rows, Want
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Damage, Mode, rows_of
 from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces, packed
 from fastquorum.spark.stored.typed import RecordType, record_types, struct_column
 from fastquorum.spark.tables.base import base_of
-from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, OWNER_FIELDS, Task, bounds_of, refuse_others
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *WHOSE,
+        *OWNER_FIELDS,
         pa.field("segment", pa.int64()),
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
@@ -75,7 +75,8 @@ _Column = Callable[[_Seen], pa.Array]
 
 
 class RecordsTable:
-    """Of segments; `only`: the types that this table is of; `typed`: those that have a struct, in place of `data`."""
+    """Table `records` or `control`, of segments. `only`: its record types. `typed`: types that have a struct, in place
+    of `data`."""
 
     def __init__(
         self, name: str, only: frozenset[int] | None = None, typed: Mapping[str, RecordType] | None = None
@@ -85,7 +86,7 @@ class RecordsTable:
         self._only = only
         self._typed = typed or {}
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         refuse_others(self.name, options, BOUNDS | {"types", "topic"})
         wanted = self._filter(options)
         ids = () if options.topic is None else tuple(sorted(topic_ids(logs, options.topic)))
@@ -96,19 +97,19 @@ class RecordsTable:
         ]
         return [Task(tuple(task), ids=ids) for task in packed(pieces, options.split_bytes)]
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         kernels = load("native")
         for piece in task.pieces:
             yield from self._read(piece, task, options, columns, kernels)
 
-    def _filter(self, options: Options) -> RowFilter:
+    def _filter(self, options: ReadOptions) -> RowFilter:
         wanted = bounds_of(options)
         if self._only is not None:
             wanted = wanted._replace(types=self._only if wanted.types is None else wanted.types & self._only)
         return wanted
 
     def _read(
-        self, piece: Piece, task: Task, options: Options, columns: Sequence[str], kernels: Kernels
+        self, piece: Piece, task: Task, options: ReadOptions, columns: Sequence[str], kernels: Kernels
     ) -> Iterator[pa.RecordBatch]:
         want = Want(0)
         for column in columns:
@@ -141,7 +142,7 @@ def _typed_schema(typed: Mapping[str, RecordType]) -> pa.Schema:
 
 
 def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
-    """Every id that a topic of this name has had in any of these logs, or in the snapshot that one begins with."""
+    """Return every id of a topic of this name in any of these logs, or in the snapshot that one begins with."""
     kernels = load("native")
     ids: set[str] = set()
     number = next(key for key, each in ROW_TYPE_NAMES.items() if each == _TOPIC_RECORD)
@@ -157,13 +158,13 @@ def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
         for piece in [*before, *log_pieces(log)]:
             for rows in rows_of(piece, kernels, reader, Mode.QUARANTINE):
                 if isinstance(rows, Rows) and rows.texts is not None:
-                    said = [json.loads(each.as_py()) for each in arrow.strings(rows.texts) if each.is_valid]
-                    ids |= {each["topicId"] for each in said if each["name"] == name}
+                    topics = [json.loads(each.as_py()) for each in arrow.strings(rows.texts) if each.is_valid]
+                    ids |= {each["topicId"] for each in topics if each["name"] == name}
     return ids
 
 
-def _kept(seen: _Seen, options: Options, task: Task) -> pa.Array | None:
-    """Which rows are; None: all."""
+def _kept(seen: _Seen, options: ReadOptions, task: Task) -> pa.Array | None:
+    """Return which rows are kept; None: all."""
     kept: pa.Array | None = None
     if options.topic is not None:
         kept = _of_topic(seen, options.topic, task.ids)
@@ -211,18 +212,18 @@ def _errors(seen: _Seen) -> pa.Array:
     rows = seen.rows
     if not rows.faults.any():
         return arrow.same(None, pa.string(), len(rows.offsets))
-    told: list[str | None] = [None] * len(rows.offsets)
+    errors: list[str | None] = [None] * len(rows.offsets)
     for at in np.flatnonzero(rows.faults).tolist():
         number, version = int(rows.types[at]), int(rows.versions[at])
         name = ROW_TYPE_NAMES.get(number, f"type {number}")
         match RowFault(int(rows.faults[at])):
             case RowFault.UNKNOWN_TYPE:
-                told[at] = f"{name} is unknown"
+                errors[at] = f"{name} is unknown"
             case RowFault.UNKNOWN_VERSION:
-                told[at] = f"version {version} of {name} is unknown"
+                errors[at] = f"version {version} of {name} is unknown"
             case _:
-                told[at] = "malformed"
-    return pa.array(told, pa.string())
+                errors[at] = "malformed"
+    return pa.array(errors, pa.string())
 
 
 def _packed(column: Packed | None) -> Packed:

@@ -15,7 +15,7 @@ from fastquorum.errors import ImageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.folding import offline
 from fastquorum.spark.tables.table import LogTable, Row
@@ -34,7 +34,7 @@ FIELDS: Final = (
 and the latest timestamp of its batch; null with an `error`: what was before the log is not known, or damaged."""
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     if log.kind is not LogKind.METADATA:
         return
     stored, kernels = offline(log)

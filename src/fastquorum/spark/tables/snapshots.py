@@ -22,10 +22,10 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, 
 from fastquorum.kernels import Kernels
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.folding import offline
-from fastquorum.spark.tables.table import LogTable, Row, told
+from fastquorum.spark.tables.table import LogTable, Row, error_rows
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_snapshot
 from fastquorum.storage.offline import OfflineLog
@@ -46,10 +46,10 @@ FIELDS: Final = (
 diff` has them; `in_log` and `in_snapshot`: what it is, as JSON; null: it is not there. `timestamp`: of the last record
 before it."""
 DIFFERENCES_MAX: Final = 1000
-"""Of one snapshot that are told."""
+"""Most differences of one snapshot that become rows."""
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     ids = [each.id for each in sorted(log.checkpoints)]
     if not ids:
         return
@@ -65,15 +65,15 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         yield from _judged(log, of_images, stored, kernels, options)
 
 
-def _damaged(snapshot: OffsetAndEpoch, error: FastQuorumError, options: Options) -> Iterator[Row]:
+def _damaged(snapshot: OffsetAndEpoch, error: FastQuorumError, options: ReadOptions) -> Iterator[Row]:
     same = {"offset": snapshot.offset, "epoch": snapshot.epoch, "verdict": "damaged"}
-    yield from ({**same, **each} for each in told(error, options, "the snapshot"))
+    yield from ({**same, **each} for each in error_rows(error, options, "the snapshot"))
 
 
 def _judged(
-    log: FoundLog, snapshots: Sequence[OffsetAndEpoch], stored: OfflineLog, kernels: Kernels, options: Options
+    log: FoundLog, snapshots: Sequence[OffsetAndEpoch], stored: OfflineLog, kernels: Kernels, options: ReadOptions
 ) -> Iterator[Row]:
-    """Of snapshots of which images are made."""
+    """Judge the snapshots of which images can be made."""
     base = base_of(log, kernels)
     known_from, why = base.known_from, base.error
     damage: FastQuorumError | None = DirectoryError(why, path=min(log.segments).path) if why else None
@@ -109,10 +109,10 @@ def _judged(
         yield from ({**row, **each} for each in _compared(fold, held.image, snapshot))
 
 
-def _unchecked(row: Row, damage: FastQuorumError | None, options: Options) -> Iterator[Row]:
-    """Of a snapshot that nothing is there to compare with; `damage`: as its log is damaged."""
+def _unchecked(row: Row, damage: FastQuorumError | None, options: ReadOptions) -> Iterator[Row]:
+    """Yield the row of a snapshot without anything to compare it with. `damage`: that of its log."""
     left_out = f"the snapshot at offset {row['offset']}"
-    for _ in [None] if damage is None else told(damage, options, left_out):
+    for _ in [None] if damage is None else error_rows(damage, options, left_out):
         yield {**row, "verdict": "unchecked"}
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels.rows import EVERY_ROW, RowFilter
 from fastquorum.spark.stored import arrow
-from fastquorum.spark.stored.logs import Fault, FoundLog
-from fastquorum.spark.stored.options import Options
+from fastquorum.spark.stored.logs import FoundLog, LogFault
+from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Mode
 from fastquorum.spark.stored.splits import Piece
 
-WHOSE: Final = (
+OWNER_FIELDS: Final = (
     pa.field("cluster_id", pa.string()),
     pa.field("node_id", pa.int32()),
     pa.field("directory", pa.string(), nullable=False),
@@ -44,31 +44,31 @@ BOUNDS: Final = frozenset(_NARROWING) - {"types", "topic", "committedEnds"}
 
 
 class Task(NamedTuple):
-    """What one Spark task reads."""
+    """The part of a read that one Spark task has."""
 
     pieces: tuple[Piece, ...] = ()
     logs: tuple[FoundLog, ...] = ()
     ids: tuple[str, ...] = ()
-    """Of the topic that is asked for, in whatever clusters."""
-    faults: tuple[Fault, ...] = ()
-    """Rows of their own, of no table in particular."""
+    """Ids of the wanted topic, in whatever clusters."""
+    faults: tuple[LogFault, ...] = ()
+    """Faults of directories; each becomes a row, in any table."""
 
 
-class Table(Protocol):
+class SourceTable(Protocol):
     """One table of the data source."""
 
     name: str
     schema: pa.Schema
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
-        """On the driver. UsageError, DirectoryError."""
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
+        """Plan tasks, on the driver. UsageError, DirectoryError."""
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """On an executor: only these columns, in their order."""
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read a task, on an executor: only these columns, in their order."""
 
 
 Row = Mapping[str, Any]
-"""By column; what is missing is null."""
+"""Values by column; a missing one is null."""
 
 
 class LogTable:
@@ -78,32 +78,32 @@ class LogTable:
         self,
         name: str,
         fields: Iterable[pa.Field],
-        rows: Callable[[FoundLog, Options], Iterable[Row]],
+        rows: Callable[[FoundLog, ReadOptions], Iterable[Row]],
         takes: Iterable[str] = (),
     ) -> None:
         """`takes`: which of the options that leave rows out `rows` honours; the others are refused."""
         self.name = name
-        self.schema = pa.schema([*WHOSE, *fields])
+        self.schema = pa.schema([*OWNER_FIELDS, *fields])
         self._rows = rows
         self._takes = frozenset(takes)
 
-    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+    def tasks(self, logs: Sequence[FoundLog], options: ReadOptions) -> list[Task]:
         refuse_others(self.name, options, self._takes)
         return whole_logs(logs, options.split_bytes)
 
-    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = arrow.pruned(self.schema, columns)
         for log in task.logs:
             rows: list[Row] = []
             try:
                 rows.extend(self._rows(log, options))
             except FastQuorumError as error:
-                rows.extend(told(error, options))
-            yield arrow.batch_of(schema, [{**whose(log), **row} for row in rows])
+                rows.extend(error_rows(error, options))
+            yield arrow.batch_of(schema, [{**owner_columns(log), **row} for row in rows])
 
 
-class Extent(NamedTuple):
-    """What a row stands for, where that is more than one record. End and times: -1 if there is none."""
+class RowExtent(NamedTuple):
+    """Range of records that a row stands for. End and times: -1 if there is none."""
 
     start_offset: int
     end_offset: int
@@ -113,7 +113,7 @@ class Extent(NamedTuple):
     last_ms: int
 
     def is_in(self, wanted: RowFilter) -> bool:
-        """Whether records of it may be."""
+        """Return whether some of its records may be wanted."""
         return wanted == EVERY_ROW or (
             (self.end_offset < 0 or self.end_offset > wanted.offset_min)
             and self.start_offset < wanted.offset_max
@@ -123,8 +123,8 @@ class Extent(NamedTuple):
         )
 
 
-def bounds_of(options: Options) -> RowFilter:
-    """Of records, whichever options say it."""
+def bounds_of(options: ReadOptions) -> RowFilter:
+    """Return the bounds on records, from whichever options state them."""
     wanted = options.row_filter
     if options.as_of_offset is not None:
         wanted = wanted._replace(offset_max=min(wanted.offset_max, options.as_of_offset))
@@ -135,8 +135,8 @@ def bounds_of(options: Options) -> RowFilter:
     return wanted
 
 
-def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
-    """UsageError if an option asks for fewer rows and the table has no means to leave them out."""
+def refuse_others(table: str, options: ReadOptions, takes: Iterable[str]) -> None:
+    """Raise UsageError if an option asks for fewer rows than the table can leave out."""
     for name, field in _NARROWING.items():
         value = getattr(options, field)
         is_given = value not in (None, {}) and (name, value) != ("fromOffset", 0)  # which is where all begin
@@ -145,9 +145,9 @@ def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
             raise UsageError(f"option {name} means nothing to table {table!r}", fitting)
 
 
-def told(error: FastQuorumError, options: Options, left_out: str = "the rest of its rows") -> Iterator[Row]:
-    """What the mode has for an error: itself, a row with it, or a warning. `left_out`: what is missing then; without
-    it, the error ends a log's rows."""
+def error_rows(error: FastQuorumError, options: ReadOptions, left_out: str = "the rest of its rows") -> Iterator[Row]:
+    """Handle an error as the mode says: raise it, yield a row with it, or warn. `left_out`: what is missing then;
+    without it, the error ends a log's rows."""
     if options.mode is Mode.FAIL:
         raise error
     if options.mode is Mode.QUARANTINE:
@@ -156,13 +156,13 @@ def told(error: FastQuorumError, options: Options, left_out: str = "the rest of 
         warnings.warn(f"{error}: {left_out} is left out", RuntimeWarning, stacklevel=2)
 
 
-def whose(log: FoundLog) -> dict[str, Any]:
-    """The columns of WHOSE."""
+def owner_columns(log: FoundLog) -> dict[str, Any]:
+    """Return the columns of OWNER_FIELDS."""
     return {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory}
 
 
 def whole_logs(logs: Sequence[FoundLog], split_bytes: int) -> list[Task]:
-    """For tables that need a log whole: many small ones a task, a large one by itself."""
+    """Make tasks of whole logs: many small ones in a task, a large one by itself."""
     tasks: list[list[FoundLog]] = []
     room = 0
     for log in logs:

@@ -18,11 +18,11 @@ from fastquorum.kernels import BatchFault, Kernels, RowReader, load
 from fastquorum.kernels.rows import EVERY_ROW, RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
-from fastquorum.spark.stored.options import Options
-from fastquorum.spark.stored.reading import Damage, Mode, rows_of, told
+from fastquorum.spark.stored.options import ReadOptions
+from fastquorum.spark.stored.reading import Damage, Mode, handle_damage, rows_of
 from fastquorum.spark.stored.splits import Piece, checkpoint_pieces, log_pieces
 from fastquorum.spark.stored.store_disk import disk_of, file_of
-from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
+from fastquorum.spark.tables.table import BOUNDS, LogTable, Row, RowExtent, bounds_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.log.checkpoint import check_checkpoint
@@ -69,7 +69,7 @@ class _Set(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """As the directory was formatted."""
+        """Whether the set is the one that the directory was formatted with."""
         return self.epoch == _NO_EPOCH
 
 
@@ -83,7 +83,7 @@ class _Control(NamedTuple):
     message: Message
 
 
-def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     kernels = load("native")
     sets: list[_Set] = []
     for found in _sets(log, options.mode, kernels):
@@ -133,14 +133,14 @@ def _static(log: FoundLog, mode: Mode) -> Iterator[_Set | Damage]:
         identity = read_identity(disk_of(log)[0])
     except FastQuorumError as error:
         piece = Piece(log.cluster_id, log.node_id, log.directory, log.kind, own.path, 0, 0, own.size_bytes)
-        yield from told(Damage(piece, 0, -1, b"", str(error)), error, mode)
+        yield from handle_damage(Damage(piece, 0, -1, b"", str(error)), error, mode)
         return
     if identity.kraft_version == 0 and identity.voters:
         yield _Set(0, _NO_EPOCH, -1, names.OWN_PROPERTIES, 0, identity.voters)
 
 
 def _checkpoints(log: FoundLog, end_offset: int) -> list[tuple[Piece, OffsetAndEpoch]]:
-    """Those that say what the log, which ends there, does not. -1: where it ends cannot be told."""
+    """Return the snapshots that have what the log, which ends there, does not. -1: its end is not known."""
     start_offset = log.begin_offset
     found = list(zip(checkpoint_pieces(log), (each.id for each in sorted(log.checkpoints)), strict=True))
     before = [each for each in found if each[1].offset <= start_offset]
@@ -155,7 +155,7 @@ def _of_checkpoint(piece: Piece, snapshot: OffsetAndEpoch, mode: Mode, kernels: 
         state = check_checkpoint(kernels, file_of(piece.path), snapshot.epoch)
     except (CorruptionError, DirectoryError) as error:
         position = error.position if isinstance(error, CorruptionError) else -1
-        yield from told(Damage(piece, position, snapshot.offset, b"", str(error)), error, mode)
+        yield from handle_damage(Damage(piece, position, snapshot.offset, b"", str(error)), error, mode)
         return
     if state.voters is not None:
         source = piece.path.rpartition("/")[2]
@@ -187,7 +187,9 @@ def _controls(piece: Piece, rows: Rows, mode: Mode) -> Iterator[_Control | Damag
             if fault == RowFault.UNKNOWN_TYPE:
                 yield damage  # newer than this: nothing is wrong with it
             else:
-                yield from told(damage, CorruptionError(BatchFault.RECORD, offset=offset, path=piece.path), mode)
+                yield from handle_damage(
+                    damage, CorruptionError(BatchFault.RECORD, offset=offset, path=piece.path), mode
+                )
         else:
             yield _Control(offset, epoch, timestamp_ms, source, message)
 
@@ -201,7 +203,7 @@ def _is_in(wanted: RowFilter, each: _Set, following: _Set | None) -> bool:
     last_epoch = max(each.epoch, wanted.epoch_min) if following is None else following.epoch
     is_in_epochs = each.epoch < wanted.epoch_max and last_epoch >= wanted.epoch_min
     anytime = wanted._replace(epoch_min=EVERY_ROW.epoch_min, epoch_max=EVERY_ROW.epoch_max)
-    return is_in_epochs and Extent(each.offset, end_offset, each.epoch, each.timestamp_ms, end_ms).is_in(anytime)
+    return is_in_epochs and RowExtent(each.offset, end_offset, each.epoch, each.timestamp_ms, end_ms).is_in(anytime)
 
 
 def _voters(each: _Set) -> Iterator[Row]:

@@ -49,8 +49,8 @@ _CRC: Final = 17
 """From here on a batch is what its producer made of it; what precedes it, is given by the leader."""
 
 
-class Whose(NamedTuple):
-    """The rows that are written: who writes them, in which write, and which part of it."""
+class WritePart(NamedTuple):
+    """Identity of the rows that one task writes: the writer, the write, and its part."""
 
     writer: str
     batch: int
@@ -73,12 +73,12 @@ class Whose(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """What came of a partition."""
+    """Result of a partition's write."""
 
     rows: int = 0
     chunks: int = 0
     found: int = 0
-    """Of them: chunks that had been appended before."""
+    """Chunks, of these, that had been appended before."""
     first_offset: Offset = -1
     """-1: there were no rows."""
     end_offset: Offset = -1
@@ -92,7 +92,7 @@ class Appended(NamedTuple):
 
 def append_rows(
     batches: Iterable[pa.RecordBatch],
-    whose: Whose,
+    part: WritePart,
     options: WriteOptions,
     kernels: Kernels,
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -112,31 +112,31 @@ def append_rows(
     with QuorumClient(options.bootstrap, kernels) as client:
         producer = Producer(client, kernels, options.timeout_s)
         try:
-            is_done = whose.is_named_job and producer.is_known(whose.division_id)
+            is_done = part.is_named_job and producer.is_known(part.division_id)
             for number, chunk in enumerate(chunks(batches, options.batch_bytes_max)):
-                stamp = whose.stamp(number, chunk.rows.num_rows)
+                stamp = part.stamp(number, chunk.rows.num_rows)
                 if is_done and not producer.is_known(stamp.producer_id):
-                    raise ReplayDiffers(_differs(whose, chunk, "none here, or in another partition"))
-                placed = _append(producer, chunk, kernels, stamp, whose, clock_ms(), has_others=done.found > 0)
+                    raise ReplayDiffers(_differs(part, chunk, "none here, or in another partition"))
+                placed = _append(producer, chunk, kernels, stamp, part, clock_ms(), has_others=done.found > 0)
                 done = done.and_chunk(stamp.record_count, placed)
         except RecordTooLarge as error:
-            text = f"{whose}: {error}"
+            text = f"{part}: {error}"
             raise RecordTooLarge(text, size_bytes=error.size_bytes, limit_bytes=error.limit_bytes) from error
     return done
 
 
-def note_done(whose: Whose, partitions: int, options: WriteOptions, kernels: Kernels) -> None:
-    """Every partition of a named job is committed: nothing more is ever to be appended by it.
+def note_done(part: WritePart, partitions: int, options: WriteOptions, kernels: Kernels) -> None:
+    """Note that every partition of a named job is committed: nothing more is ever to be appended by it.
 
     Raises ReplayDiffers if it was done before with another number of partitions; NotReady and the like as
     `append_rows`.
     """
     with QuorumClient(options.bootstrap, kernels) as client:
         try:
-            Producer(client, kernels, options.timeout_s).note(whose.division_id, partitions)
+            Producer(client, kernels, options.timeout_s).note(part.division_id, partitions)
         except ProducerFenced as error:
             raise ReplayDiffers(
-                f"{whose.writer}: it was written before with another number of partitions than {partitions}; what is "
+                f"{part.writer}: it was written before with another number of partitions than {partitions}; what is "
                 "written again must be divided alike (coalesce)"
             ) from error
 
@@ -146,7 +146,7 @@ def _append(
     chunk: Chunk,
     kernels: Kernels,
     stamp: Stamp,
-    whose: Whose,
+    part: WritePart,
     timestamp_ms: int,
     *,
     has_others: bool,
@@ -155,10 +155,10 @@ def _append(
     try:
         placed = producer.append(encoded(chunk, kernels, stamp, timestamp_ms))
     except OutOfOrderSequence as error:
-        raise ReplayDiffers(_differs(whose, chunk, f"fewer, or more, than {stamp.record_count}")) from error
+        raise ReplayDiffers(_differs(part, chunk, f"fewer, or more, than {stamp.record_count}")) from error
     except ProducerFenced as error:
         raise ProducerFenced(
-            f"{whose} is over: the quorum has later batches of that writer. Either the query goes on from a checkpoint "
+            f"{part} is over: the quorum has later batches of that writer. Either the query goes on from a checkpoint "
             "that is older than what it wrote, or another one goes on from a copy of it",
             producer_id=stamp.producer_id,
             epoch=stamp.epoch,
@@ -168,20 +168,20 @@ def _append(
         hint = 'with option("batchBytes", ...) batches are smaller'
         raise RecordTooLarge(text if chunk.rows.num_rows == 1 else f"{text}; {hint}") from error
     if placed.is_old or has_others or chunk.first_row == 0:
-        _check_same(producer.batch_at(placed), chunk, kernels, stamp, whose)
+        _check_same(producer.batch_at(placed), chunk, kernels, stamp, part)
     return placed
 
 
-def _check_same(found: bytes, chunk: Chunk, kernels: Kernels, stamp: Stamp, whose: Whose) -> None:
-    """ReplayDiffers. Only the time of the writing may differ."""
+def _check_same(found: bytes, chunk: Chunk, kernels: Kernels, stamp: Stamp, part: WritePart) -> None:
+    """Raise ReplayDiffers if an appended chunk is not the same; only its time may differ."""
     (info,) = kernels.batch_headers(found)
     again = encoded(chunk, kernels, stamp, info.base_timestamp_ms)
     if found[_CRC:] != again[_CRC:]:
-        raise ReplayDiffers(_differs(whose, chunk, f"other bytes, at offset {info.base_offset}"))
+        raise ReplayDiffers(_differs(part, chunk, f"other bytes, at offset {info.base_offset}"))
 
 
-def _differs(whose: Whose, chunk: Chunk, how: str) -> str:
+def _differs(part: WritePart, chunk: Chunk, how: str) -> str:
     return (
-        f"{whose}: its rows {chunk.first_row} to {chunk.last_row} are not those that were written before ({how}). "
+        f"{part}: its rows {chunk.first_row} to {chunk.last_row} are not those that were written before ({how}). "
         "What is written again must be the same rows, in the same order and partitions, with the same batchBytes"
     )

@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
     """Rows of one batch."""
 
     first_row: int
-    """Of the rows that are written, counted from 0."""
+    """Number of its first row among all written rows, from 0."""
     rows: pa.Table
     """At least one."""
 
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(batches: Iterable[pa.RecordBatch], bytes_max: int) -> Iterator[Chunk]:
-    """All rows, in their order; each chunk is as long as a batch of `bytes_max` bytes has room for it.
+    """Cut rows into chunks, in their order; each is as long as a batch of `bytes_max` bytes has room for it.
 
     RecordTooLarge, UsageError: a row that fits into none, or is no record; some rows before it were not given, either.
     """
@@ -81,7 +81,7 @@ def _as_records(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _sizes(batch: pa.RecordBatch, first_row: int) -> Int64Array:
-    """What each row takes in a batch, at most. UsageError: a header without a name."""
+    """Return the most bytes that each row takes in a batch. UsageError: a header without a name."""
     sizes = np.full(batch.num_rows, _RECORD_BYTES, np.int64)
     for name in batch.schema.names:
         column = batch.column(name)
@@ -108,7 +108,7 @@ def _header_sizes(column: pa.Array, first_row: int) -> Int64Array:
 
 
 def encoded(chunk: Chunk, kernels: Kernels, stamp: Stamp, timestamp_ms: int) -> bytes:
-    """As one batch of the producer that `stamp` names."""
+    """Encode a chunk as one batch of the producer that `stamp` names."""
     columns = {name: chunk.rows[name].combine_chunks() for name in chunk.rows.schema.names}
     return kernels.encode_rows(
         arrow.packed(columns["value"]),

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.write.appending import Whose
+from fastquorum.spark.write.appending import WritePart
 from fastquorum.spark.write.write_options import WriteOptions
 from fastquorum.spark.write.writing import BATCH_ID, QUERY_ID, Messages, checked, this_task, written
 
@@ -36,13 +36,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "Spark does not say which batch of which query this is",
                 "micro-batches have numbers, continuous processing is not served",
             )
-        return written(iterator, Whose(f"query {query_id}", int(batch_id), task.partitionId()), self._options)
+        return written(iterator, WritePart(f"query {query_id}", int(batch_id), task.partitionId()), self._options)
 
     def commit(self, messages: Messages, batchId: int) -> None:
-        """As for a job."""
+        """Do nothing: rows are committed when their task is done."""
 
     def abort(self, messages: Messages, batchId: int) -> None:
-        """As for a job: the query, when it is started again, appends what is missing of the batch."""
+        """Do nothing: appended rows stay. When the query is started again, it appends what is missing of the batch."""
 
 
 def stream_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> StreamWriter:

@@ -24,7 +24,7 @@ _OF_SPARK: Final = frozenset(("checkpointlocation", "path"))
 
 
 class WriteOptions(NamedTuple):
-    """Of one write. Travels to executors."""
+    """Options of one write. Travels to executors."""
 
     bootstrap: tuple[Endpoint, ...]
     writer: str | None
@@ -36,7 +36,7 @@ class WriteOptions(NamedTuple):
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
     """UsageError: an unknown option, a value that does not fit its option, or no quorum is named."""
     known = {name.lower(): name for name in _READERS}
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in given.items():
         if name.lower() in _OF_SPARK and not (name.lower() == "path" and str(value).strip()):
             continue
@@ -44,12 +44,12 @@ def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
             raise UsageError(
                 f"a write has no option {name!r}", f"the options of a write are {', '.join(sorted(_READERS))}"
             )
-        said[known[name.lower()]] = str(value).strip()
-    if not said.get("bootstrap"):
+        texts[known[name.lower()]] = str(value).strip()
+    if not texts.get("bootstrap"):
         raise UsageError(
             "no quorum is named to write to", 'option("bootstrap", "HOST:PORT,...") names some of its nodes'
         )
-    return WriteOptions(**{field: read(said.get(name)) for name, (field, read) in _READERS.items()})
+    return WriteOptions(**{field: read(texts.get(name)) for name, (field, read) in _READERS.items()})
 
 
 def _bootstrap(value: str | None) -> tuple[Endpoint, ...]:

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.write.appending import Appended, Whose, append_rows, note_done
+from fastquorum.spark.write.appending import Appended, WritePart, append_rows, note_done
 from fastquorum.spark.write.write_options import WriteOptions, check_columns, parse_write_options
 
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -32,9 +32,9 @@ Messages = list[WriterCommitMessage | None]
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task says when all its rows are committed in the quorum."""
+    """Message of a task whose rows are all committed in the quorum."""
 
-    whose: Whose
+    part: WritePart
     appended: Appended
 
 
@@ -57,18 +57,16 @@ class BatchWriter(DataSourceArrowWriter):
         else:
             writer, batch = f"writer {self._options.writer!r}", 0
         is_named_job = self._options.writer is not None and not (query_id and batch_id)
-        return written(iterator, Whose(writer, batch, task.partitionId(), is_named_job), self._options)
+        return written(iterator, WritePart(writer, batch, task.partitionId(), is_named_job), self._options)
 
     def commit(self, messages: Messages) -> None:
-        """A task is done when its rows are committed. Of a job with a name it is noted that all are. Errors as of
-        `note_done`."""
+        """Note, for a job with a name, that the rows of all its tasks are committed. Errors as of `note_done`."""
         for message in messages[:1]:
-            if isinstance(message, Written) and message.whose.is_named_job:
-                note_done(message.whose, len(messages), self._options, load("native"))
+            if isinstance(message, Written) and message.part.is_named_job:
+                note_done(message.part, len(messages), self._options, load("native"))
 
     def abort(self, messages: Messages) -> None:
-        """Nothing can be taken back: what was appended stays. The same job, if it has a name, appends what is missing
-        when it is run again."""
+        """Do nothing: appended rows stay. A job with a name appends what is missing when it is run again."""
 
 
 def batch_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
@@ -85,9 +83,9 @@ def checked(options: dict[str, str], schema: StructType, overwrite: bool) -> Wri
     return parsed
 
 
-def written(rows: Iterator[pa.RecordBatch], whose: Whose, options: WriteOptions) -> Written:
+def written(rows: Iterator[pa.RecordBatch], part: WritePart, options: WriteOptions) -> Written:
     """Append a task's rows. Errors as of `append_rows`."""
-    return Written(whose, append_rows(rows, whose, options, load("native")))
+    return Written(part, append_rows(rows, part, options, load("native")))
 
 
 def this_task() -> TaskContext:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.anomalies import storms
 from fastquorum.spark.pipelines.anomalies.counting import minutes
-from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Finding, Kind, as_report, table_of
+from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Anomaly, AnomalyKind, as_report, table_of
 from fastquorum.spark.pipelines.anomalies.gaps import snapshot_gaps
-from fastquorum.spark.pipelines.anomalies.log import Log
+from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
 from fastquorum.spark.pipelines.anomalies.mix import WINDOWS_MIN, mix_changes, mix_of
-from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, Sensitivity, Settings
+from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, AnomalySettings, Sensitivity
 from fastquorum.spark.pipelines.anomalies.signals import (
     BASE_COLUMNS,
     BASE_TYPES,
@@ -39,10 +39,10 @@ __all__ = [
     "SCHEMA",
     "SIGNALS",
     "WINDOW_MINUTES",
-    "Finding",
-    "Kind",
+    "Anomaly",
+    "AnomalyKind",
     "Sensitivity",
-    "Settings",
+    "AnomalySettings",
     "anomalies",
     "as_report",
     "base_signals",
@@ -56,21 +56,21 @@ __all__ = [
 
 def anomalies(
     signals: pa.Table,
-    settings: Settings | None = None,
+    settings: AnomalySettings | None = None,
     committed_end: int | None = None,
     unproven: str | None = None,
     *,
     log_start: int | None = None,
 ) -> pa.Table:
-    """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA.
+    """Find what is unusual in the signals (SIGNALS) of one cluster's logs: findings, and what was looked at (SCHEMA).
     `committed_end`: as of `chosen_of`. `unproven`: as of `choosing.CHOICE`, for what was looked at. `log_start`: where
     the log that is read begins, if that is known: what is missing is counted from there."""
-    settings = settings or Settings.of()
+    settings = settings or AnomalySettings.of()
     if signals.num_rows == 0:
         return SCHEMA.empty_table()
     cluster_id = signals["cluster_id"][0].as_py()
     try:
-        log = Log.of(signals, committed_end)
+        log = AnomalyLog.of(signals, committed_end)
     except UsageError as error:
         return table_of(cluster_id, [], {"unchecked": str(error)})
     if len(log.offsets) == 0:
@@ -107,5 +107,5 @@ def anomalies(
 
 
 def unread(cluster_id: str | None, why: str = NOTHING) -> pa.Table:
-    """Of a cluster of which nothing can be looked at, and why; of SCHEMA."""
+    """Return the table (SCHEMA) of a cluster that could not be looked at, and why."""
     return table_of(cluster_id, [], {"unchecked": why})

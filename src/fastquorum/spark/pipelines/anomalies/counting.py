@@ -7,10 +7,10 @@ import numpy as np
 
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 
-_TAIL_TERMS = 1000
+_TAIL_SUMMANDS = 1000
 
 
-class Stretch(NamedTuple):
+class Burst(NamedTuple):
     """Events of one subject in a row, each with too many in the window that ends with it, or counted there."""
 
     subject: int
@@ -19,17 +19,15 @@ class Stretch(NamedTuple):
     end: int
     """Exclusive."""
     peak: int
-    """How many there were in one window, at most."""
+    """Most events in one window."""
     usual: float
-    """How many chance would bring to a window, at the rate of the rest of the log."""
+    """Events that chance would bring to a window, at the rate of the rest of the log."""
     chance: float
-    """Of so many or more in any of the windows and subjects that were looked at; 1 at most."""
+    """Chance of `peak` or more events in any of the windows and subjects that were looked at; 1 at most."""
 
 
-def stretches(
-    subjects: Ints, times_ms: Ints, lasted_ms: int, window_ms: int, least: int, chance: float
-) -> list[Stretch]:
-    """Where a subject's events are too many for a window.
+def stretches(subjects: Ints, times_ms: Ints, lasted_ms: int, window_ms: int, least: int, chance: float) -> list[Burst]:
+    """Find where a subject has too many events for a window.
 
     Args:
         subjects: of each event, 0 or more; shape (n,), ascending.
@@ -52,13 +50,13 @@ def stretches(
         usual = _usual(total - (end - begin), lasted_ms - stretch_ms, window_ms)
         improbable = min(poisson_tail(peak, usual) * looked_at, 1.0)
         if improbable < chance:
-            found.append(Stretch(subject, begin, end, peak, usual, improbable))
+            found.append(Burst(subject, begin, end, peak, usual, improbable))
     return found
 
 
 def counts_within(subjects: Ints, times_ms: Ints, window_ms: int) -> Ints:
-    """How many events the same subject has in the window that ends with each, that one too. In order as of
-    `stretches`, at least one."""
+    """Count the events of the same subject in the window that ends with each event, that one too. Events are ordered as
+    for `stretches`, and there is at least one."""
     start = times_ms.min()
     span = int(times_ms.max() - start) + 2 * window_ms + 2
     # No window reaches into the subject before: every key lies a window above its subject's least.
@@ -75,22 +73,22 @@ def _is_apart(bad: Ints, counts: Ints, subjects: Ints) -> Flags:
 
 
 def _usual(rest: int, rest_ms: int, window_ms: int) -> float:
-    """How many of the others a window has; one more is taken for granted, as a short log has not seen everything."""
+    """Return how many other events a window has. One more is taken for granted: a short log has not seen all."""
     return (rest + 1) * window_ms / max(rest_ms, window_ms)
 
 
 def poisson_tail(count: int, usual: float) -> float:
-    """The chance of so many or more where so many are usual."""
+    """Return the chance of `count` or more events where `usual` are usual."""
     if count <= 0 or usual <= 0:
         return 1.0 if count <= 0 else 0.0
     if count <= usual:
         return 1.0  # it is half or more, and nothing to speak of
-    logs = (-usual + each * math.log(usual) - math.lgamma(each + 1) for each in range(count, count + _TAIL_TERMS))
+    logs = (-usual + each * math.log(usual) - math.lgamma(each + 1) for each in range(count, count + _TAIL_SUMMANDS))
     return min(math.fsum(map(math.exp, logs)), 1.0)
 
 
 def median(values: Ints) -> float:
-    """Of at least one."""
+    """Return the median of at least one value."""
     return float(np.median(values))
 
 

@@ -1,4 +1,4 @@
-"""What is unusual, each with its numbers and the rule it broke."""
+"""Findings of anomalies, each with its numbers and the rule it broke."""
 
 import json
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 
-class Kind(StrEnum):
-    """What kinds of unusual things there are."""
+class AnomalyKind(StrEnum):
+    """Kinds of anomalies."""
 
     ELECTION_STORM = "election-storm"
     FLAPPING_BROKER = "flapping-broker"
@@ -51,10 +51,10 @@ about; the one that is named has it worst. `peak`: the most in one window; `usua
 these are minutes, and there is no window."""
 
 
-class Finding(NamedTuple):
-    """One. Times in milliseconds since 1970."""
+class Anomaly(NamedTuple):
+    """A finding. Times are milliseconds since 1970."""
 
-    kind: Kind
+    kind: AnomalyKind
     of: str
     begin_ms: int
     end_ms: int
@@ -75,7 +75,7 @@ class Finding(NamedTuple):
     subjects: int | None = None
 
 
-def table_of(cluster_id: str | None, found: Iterable[Finding], looked_at: dict[str, Any]) -> pa.Table:
+def table_of(cluster_id: str | None, found: Iterable[Anomaly], looked_at: dict[str, Any]) -> pa.Table:
     """By time, then kind; what was looked at comes last."""
     ordered = sorted(found, key=lambda each: (each.begin_ms, each.kind, each.of, each.text))
     rows: list[dict[str, Any]] = [
@@ -110,7 +110,7 @@ def as_report(found: pa.Table) -> dict[str, Any]:
     clusters = [{"cluster_id": row["cluster_id"], **json.loads(row["text"])} for row in rows if row["kind"] is None]
     return {
         "findings": findings,
-        "kinds": {each.value: count for each in Kind if (count := sum(row["kind"] == each for row in findings))},
+        "kinds": {each.value: count for each in AnomalyKind if (count := sum(row["kind"] == each for row in findings))},
         "clusters": sorted(clusters, key=lambda each: each["cluster_id"] or ""),
     }
 

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.anomalies.counting import median, minutes
-from fastquorum.spark.pipelines.anomalies.findings import Finding, Kind, when
-from fastquorum.spark.pipelines.anomalies.log import Log
-from fastquorum.spark.pipelines.anomalies.settings import Settings
+from fastquorum.spark.pipelines.anomalies.findings import Anomaly, AnomalyKind, when
+from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
+from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
 from fastquorum.spark.pipelines.choosing import ints
 
 _MINUTE_MS = 60_000
 
 
-def snapshot_gaps(log: Log, settings: Settings) -> Iterator[Finding]:
-    """Of each replica, which takes its own; the same gap of several is one finding."""
-    found: dict[tuple[int, int], Finding] = {}
+def snapshot_gaps(log: AnomalyLog, settings: AnomalySettings) -> Iterator[Anomaly]:
+    """Find gaps between a replica's own snapshots. The same gap in several replicas is one finding."""
+    found: dict[tuple[int, int], Anomaly] = {}
     for directory in sorted(pc.unique(log.checkpoints["directory"]).to_pylist()):
         mine = log.checkpoints.filter(pc.equal(log.checkpoints["directory"], directory))
         mine = mine.filter(pc.is_valid(mine["time_ms"])).sort_by("offset")
@@ -51,8 +51,8 @@ def snapshot_gaps(log: Log, settings: Settings) -> Iterator[Finding]:
                 f"{key[0]} ({when(int(times[at]))}) to {until}: others lie {minutes(usual_ms)} and "
                 f"{usual:.0f} offsets apart (medians of {len(others)}); {settings.gap_factor:g} times both is a gap"
             )
-            found[key] = Finding(
-                Kind.SNAPSHOT_GAP,
+            found[key] = Anomaly(
+                AnomalyKind.SNAPSHOT_GAP,
                 "snapshots",
                 int(times[at]),
                 int(times[at + 1]),

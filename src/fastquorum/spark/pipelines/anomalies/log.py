@@ -8,32 +8,32 @@ import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.anomalies import signals
 from fastquorum.spark.pipelines.carrying import Flags, Ints
-from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints
+from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of, ints
 
 _NO_TIME = np.iinfo(np.int64).min
 
 
-class Log(NamedTuple):
-    """n records, shape (n,); what was aborted is among them."""
+class AnomalyLog(NamedTuple):
+    """n records, shape (n,); aborted ones are among them."""
 
-    replica: Replica
+    replica: ChosenReplica
     table: pa.Table
-    """Of `signals.SCHEMA`."""
+    """Rows of `signals.SCHEMA`."""
     offsets: Ints
     epochs: Ints
     times_ms: Ints
     types: pa.Array
-    """As a dictionary's indices; see `is_of`."""
+    """Types of records as indices of a dictionary; see `is_of`."""
     names: dict[str, str]
-    """Of topics, by id."""
+    """Names of topics, by id."""
     checkpoints: pa.Table
 
     @classmethod
-    def of(cls, said: pa.Table, committed_end: int | None = None) -> Self:
-        """Of the signals of one cluster's logs. `committed_end`, UsageError: as of `chosen_of`."""
-        is_checkpoint = pc.equal(said["type"], signals.CHECKPOINT)
-        table, replica = chosen_of(said.filter(pc.invert(is_checkpoint)), committed_end)
-        topics = said.filter(pc.equal(said["type"], "TOPIC_RECORD"))
+    def of(cls, rows: pa.Table, committed_end: int | None = None) -> Self:
+        """Choose one replica from the signals of a cluster's logs. `committed_end`, UsageError: as of `chosen_of`."""
+        is_checkpoint = pc.equal(rows["type"], signals.CHECKPOINT)
+        table, replica = chosen_of(rows.filter(pc.invert(is_checkpoint)), committed_end)
+        topics = rows.filter(pc.equal(rows["type"], "TOPIC_RECORD"))
         names = {
             key: name for key, name in zip(topics["id"].to_pylist(), topics["name"].to_pylist(), strict=True) if key
         }
@@ -42,7 +42,7 @@ class Log(NamedTuple):
         times = np.maximum(np.maximum.accumulate(times), known.min() if len(known) else 0) if len(times) else times
         types = table["type"].combine_chunks().dictionary_encode()
         return cls(
-            replica, table, ints(table["offset"]), ints(table["epoch"]), times, types, names, said.filter(is_checkpoint)
+            replica, table, ints(table["offset"]), ints(table["epoch"]), times, types, names, rows.filter(is_checkpoint)
         )
 
     @property
@@ -59,5 +59,5 @@ class Log(NamedTuple):
         return np.isin(np.asarray(self.types.indices), [known.index(each) for each in kinds if each in known])
 
     def column(self, name: str, at: Ints, unsaid: int) -> Ints:
-        """Of these rows."""
+        """Return a column's values in these rows; `unsaid` stands for null."""
         return np.asarray(self.table[name].take(pa.array(at)).fill_null(unsaid), np.int64)

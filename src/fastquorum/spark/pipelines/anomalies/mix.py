@@ -11,9 +11,9 @@ import numpy as np
 
 from fastquorum.spark.pipelines.anomalies import signals
 from fastquorum.spark.pipelines.anomalies.counting import median, minutes, poisson_tail
-from fastquorum.spark.pipelines.anomalies.findings import Finding, Kind, when
-from fastquorum.spark.pipelines.anomalies.log import Log
-from fastquorum.spark.pipelines.anomalies.settings import Settings
+from fastquorum.spark.pipelines.anomalies.findings import Anomaly, AnomalyKind, when
+from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
+from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
 from fastquorum.spark.pipelines.anomalies.storms import chance_words
 from fastquorum.spark.pipelines.carrying import Ints
 
@@ -34,7 +34,7 @@ class Mix(NamedTuple):
         return bool(self.seconds.shape[1] >= WINDOWS_MIN)
 
 
-def mix_of(log: Log, window_ms: int) -> Mix:
+def mix_of(log: AnomalyLog, window_ms: int) -> Mix:
     """Control records and no-ops left out."""
     known = log.types.dictionary.to_pylist() if len(log.offsets) else []
     window_count = log.lasted_ms // window_ms + 1
@@ -51,7 +51,7 @@ def mix_of(log: Log, window_ms: int) -> Mix:
     )
 
 
-def mix_changes(log: Log, mix: Mix, settings: Settings) -> Iterator[Finding]:
+def mix_changes(log: AnomalyLog, mix: Mix, settings: AnomalySettings) -> Iterator[Anomaly]:
     """Windows one after another are one finding."""
     if not mix.is_enough:
         return
@@ -87,14 +87,14 @@ def _with_edges(group: Ints, counts: Ints, many: int) -> Ints:
 
 
 def _finding(
-    log: Log,
+    log: AnomalyLog,
     kind: str,
     group: Ints,
     seconds: tuple[int, float, int],
     chance: float,
     shares: tuple[float, float],
-    settings: Settings,
-) -> Finding:
+    settings: AnomalySettings,
+) -> Anomaly:
     """`seconds`: the peak, the median and the most of the other windows."""
     first_ms = int(log.times_ms[0])
     begin, end = first_ms + int(group[0]) * settings.window_ms, first_ms + int(group[-1] + 1) * settings.window_ms
@@ -107,8 +107,8 @@ def _finding(
         f"are too many; other windows have {usual:.3g} (median), {most} at most; {shares[0]:.0%} of all records but "
         f"no-ops, {shares[1]:.1%} else; {chance_words(chance)}"
     )
-    return Finding(
-        Kind.RECORD_MIX_CHANGE,
+    return Anomaly(
+        AnomalyKind.RECORD_MIX_CHANGE,
         "records",
         int(log.times_ms[rows[0]]),
         int(log.times_ms[rows[-1]]),

@@ -1,4 +1,4 @@
-"""What is unusual, in numbers: one window for all that is counted, and how often something must happen in it at least.
+"""Thresholds of anomalies: one window for all that is counted, and how often something must happen in it at least.
 
 Two things are asked of every count. It must reach a fixed least, which is above what rolling restarts and operators
 come to. And it must be more than chance would bring at the rate of the rest of the log: a Poisson tail, divided among
@@ -24,26 +24,26 @@ class Sensitivity(StrEnum):
     HIGH = "high"
 
 
-class Settings(NamedTuple):
-    """Least counts are of one window."""
+class AnomalySettings(NamedTuple):
+    """Thresholds. Least counts are of one window."""
 
     window_ms: int
     chance: float
     quorum_elections_min: int
     partition_elections_min: int
-    """Of one partition."""
+    """Least elections of one partition."""
     flaps_min: int
-    """How often one broker goes."""
+    """Least departures of one broker."""
     shrinks_min: int
-    """Of one partition's ISR."""
+    """Least shrinks of one partition's ISR."""
     mix_seconds_min: int
-    """Seconds of a window in which records of one type are written: a ninth of all."""
+    """Least seconds of a window in which records of one type are written: a ninth of all."""
     mix_factor: int
-    """How many times as many as in any other window."""
+    """Least factor by which a window has more than any other window."""
     gap_factor: float
-    """How many times as long as between other snapshots."""
+    """Least factor by which a gap is longer than those between other snapshots."""
     gaps_min: int = 4
-    """Other distances between snapshots that must be known."""
+    """Least number of other gaps between snapshots that must be known."""
 
     @classmethod
     def of(cls, window_minutes: float = WINDOW_MINUTES, sensitivity: str = Sensitivity.NORMAL) -> Self:

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
-"""What is read of table `records`, damage set aside."""
+"""Columns that are read from table `records`, damage set aside."""
 BASE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "type", "data")
 BASE_TYPES: Final = ("TOPIC_RECORD",)
-"""What is read of table `base`, and which types."""
+"""Columns and types that are read from table `base`."""
 CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "last_contained_timestamp")
-"""What is read of table `checkpoints`."""
-_WHOSE: Final = ("cluster_id", "node_id", "directory")
+"""Columns that are read from table `checkpoints`."""
+_OWNER_COLUMNS: Final = ("cluster_id", "node_id", "directory")
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -77,7 +77,7 @@ _NAMES: Final = {
 
 
 def signals_of(records: pa.Table, base: pa.Table | None = None, checkpoints: pa.Table | None = None) -> pa.Table:
-    """Of records with COLUMNS, and of what else there is of the same logs; of SCHEMA."""
+    """Return the signals (SCHEMA) of records with COLUMNS, and of the same logs' other tables."""
     parts = [*record_signals(records.to_batches())]
     parts += [] if base is None else base_signals(base.to_batches())
     parts += [] if checkpoints is None else checkpoint_signals(checkpoints.to_batches())
@@ -85,7 +85,7 @@ def signals_of(records: pa.Table, base: pa.Table | None = None, checkpoints: pa.
 
 
 def record_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same, of what comes one batch after another."""
+    """Yield the signals of records, batch by batch."""
     for batch in batches:
         table = pa.Table.from_batches([batch])
         table = table.filter(pc.and_(pc.is_valid(table["offset"]), pc.is_valid(table["type"])))
@@ -95,14 +95,14 @@ def record_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def base_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The names of topics that were there before the log."""
+    """Yield the names of topics that were there before the log."""
     for batch in batches:
         table = pa.Table.from_batches([batch])
         yield from _made(table.filter(pc.equal(table["type"], BASE_TYPES[0])), BASE_TYPES[0]).to_batches()
 
 
 def checkpoint_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Snapshots; that of offset 0, which holds nothing, is none."""
+    """Yield snapshots; the one at offset 0, which holds nothing, does not count."""
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns({"last_contained_timestamp": "timestamp"})
         yield from _made(table.filter(pc.greater(table["offset"], 0)), CHECKPOINT).to_batches()
@@ -110,7 +110,7 @@ def checkpoint_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _made(some: pa.Table, kind: str) -> pa.Table:
     count = some.num_rows
-    columns: dict[str, Any] = {name: some[name] for name in _WHOSE}
+    columns: dict[str, Any] = {name: some[name] for name in _OWNER_COLUMNS}
     for name in ("offset", "epoch", "is_control"):
         if name in some.schema.names:
             columns[name] = some[name]
@@ -119,23 +119,23 @@ def _made(some: pa.Table, kind: str) -> pa.Table:
         columns["time_ms"] = pc.divide(micros, 1000)
     columns["type"] = pa.repeat(kind, count)
     if kind in _FIELDS:
-        columns |= _said(some["data"], kind)
+        columns |= _columns_of(some["data"], kind)
     made = [
         columns[each.name].cast(each.type) if each.name in columns else pa.nulls(count, each.type) for each in SCHEMA
     ]
     return pa.table(made, schema=SCHEMA)
 
 
-def _said(texts: pa.ChunkedArray, kind: str) -> dict[str, Any]:
-    """A record that nobody here can read says nothing."""
+def _columns_of(texts: pa.ChunkedArray, kind: str) -> dict[str, Any]:
+    """Return the columns of a type's records. A record that cannot be read has none."""
     fields = _FIELDS[kind]
     found = parsed(pc.fill_null(texts, "{}"), fields)
     names = {**_NAMES, "id": "number"} if kind in (FENCE, UNFENCE) else _NAMES
-    said = {names.get(name, name): found[name] for name in fields.names}
-    if "isr" in said:
-        said["isr"] = pc.list_value_length(said["isr"])
+    columns = {names.get(name, name): found[name] for name in fields.names}
+    if "isr" in columns:
+        columns["isr"] = pc.list_value_length(columns["isr"])
     if kind in (FENCE, UNFENCE):
-        said["fenced"] = pa.repeat(1 if kind == FENCE else -1, len(texts))
+        columns["fenced"] = pa.repeat(1 if kind == FENCE else -1, len(texts))
     if kind == REGISTER:
-        said["fenced"] = pc.if_else(pc.fill_null(said["fenced"], True), 1, -1)
-    return said
+        columns["fenced"] = pc.if_else(pc.fill_null(columns["fenced"], True), 1, -1)
+    return columns

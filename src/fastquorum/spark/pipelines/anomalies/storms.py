@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.anomalies import signals
-from fastquorum.spark.pipelines.anomalies.counting import Stretch, counts_within, minutes, stretches
-from fastquorum.spark.pipelines.anomalies.findings import Finding, Kind, when
-from fastquorum.spark.pipelines.anomalies.log import Log
-from fastquorum.spark.pipelines.anomalies.settings import Settings
+from fastquorum.spark.pipelines.anomalies.counting import Burst, counts_within, minutes, stretches
+from fastquorum.spark.pipelines.anomalies.findings import Anomaly, AnomalyKind, when
+from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
+from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
 from fastquorum.spark.pipelines.carrying import UNSAID, Ints, carried, pairs
 
 _ACTIVE: Final = -1
@@ -23,12 +23,12 @@ class Events(NamedTuple):
     subjects: Ints
     rows: Ints
 
-    def stretches(self, log: Log, settings: Settings, least: int) -> list[Stretch]:
+    def stretches(self, log: AnomalyLog, settings: AnomalySettings, least: int) -> list[Burst]:
         return stretches(
             self.subjects, log.times_ms[self.rows], log.lasted_ms, settings.window_ms, least, settings.chance
         )
 
-    def peak(self, log: Log, window_ms: int) -> int:
+    def peak(self, log: AnomalyLog, window_ms: int) -> int:
         """The most that one subject had in a window."""
         if len(self.rows) == 0:
             return 0
@@ -38,60 +38,62 @@ class Events(NamedTuple):
 # --- the quorum -------------------------------------------------------------------------------------------------------
 
 
-def quorum_elections(log: Log) -> Events:
+def quorum_elections(log: AnomalyLog) -> Events:
     rows = np.flatnonzero(log.is_of(signals.LEADER_CHANGE))
     return Events(np.zeros_like(rows), rows)
 
 
-def election_storms(log: Log, events: Events, settings: Settings) -> Iterator[Finding]:
-    """Of the quorum's leader."""
+def election_storms(log: AnomalyLog, events: Events, settings: AnomalySettings) -> Iterator[Anomaly]:
+    """Find storms of elections of the quorum's leader."""
     for each in events.stretches(log, settings, settings.quorum_elections_min):
         rows = events.rows[each.begin : each.end]
         text = (
             f"{len(rows)} elections of the quorum's leader {_between(log, rows)}, epochs {log.epochs[rows[0]]} to "
             f"{log.epochs[rows[-1]]}: {_rule(each, settings, settings.quorum_elections_min)}"
         )
-        yield _finding(Kind.ELECTION_STORM, "quorum", log, rows, each, settings, settings.quorum_elections_min, text)
+        yield _finding(
+            AnomalyKind.ELECTION_STORM, "quorum", log, rows, each, settings, settings.quorum_elections_min, text
+        )
 
 
 # --- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def departures(log: Log) -> Events:
-    """Where a broker ceased to be active: it was fenced, or registered as another incarnation while it was not."""
+def departures(log: AnomalyLog) -> Events:
+    """Find where a broker ceased to be active: it was fenced, or registered anew while it was not fenced."""
     kinds = (signals.REGISTER, signals.BROKER_CHANGE, signals.FENCE, signals.UNFENCE)
     rows = np.flatnonzero(log.is_of(*kinds))
     brokers, fenced = log.column("number", rows, -1), log.column("fenced", rows, 0)
     is_registration = log.is_of(signals.REGISTER)[rows]
     states: dict[int, int] = {}
     found: list[tuple[int, int]] = []
-    for row, broker, said, registers in zip(
+    for row, broker, fencing, registers in zip(
         rows.tolist(), brokers.tolist(), fenced.tolist(), is_registration.tolist(), strict=True
     ):
         before = states.get(broker)
-        if said == _FENCED and (before == _ACTIVE or (before is None and not registers)):
+        if fencing == _FENCED and (before == _ACTIVE or (before is None and not registers)):
             found.append((broker, row))
-        if said:
-            states[broker] = said
+        if fencing:
+            states[broker] = fencing
     found.sort()
     return Events(np.array([each[0] for each in found], np.int64), np.array([each[1] for each in found], np.int64))
 
 
-def flapping_brokers(log: Log, events: Events, settings: Settings) -> Iterator[Finding]:
+def flapping_brokers(log: AnomalyLog, events: Events, settings: AnomalySettings) -> Iterator[Anomaly]:
     for each in events.stretches(log, settings, settings.flaps_min):
         rows = events.rows[each.begin : each.end]
         text = (
             f"broker {each.subject} went {len(rows)} times {_between(log, rows)}: "
             f"{_rule(each, settings, settings.flaps_min)}"
         )
-        found = _finding(Kind.FLAPPING_BROKER, "broker", log, rows, each, settings, settings.flaps_min, text)
+        found = _finding(AnomalyKind.FLAPPING_BROKER, "broker", log, rows, each, settings, settings.flaps_min, text)
         yield found._replace(broker_id=each.subject)
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
-class Partitions(NamedTuple):
+class PartitionEvents(NamedTuple):
     """What happened to each partition. Subjects are places in `topics` and `numbers`."""
 
     topics: list[str]
@@ -103,8 +105,8 @@ class Partitions(NamedTuple):
     shrinks: Events
 
 
-def partitions(log: Log) -> Partitions:
-    """A partition that leads again after nobody did is elected, too."""
+def partitions(log: AnomalyLog) -> PartitionEvents:
+    """Find elections and ISR shrinks of partitions. A leader after a time without one is an election, too."""
     rows = np.flatnonzero(log.is_of(signals.PARTITION, signals.PARTITION_CHANGE))
     ids = log.table["id"].take(pa.array(rows)).combine_chunks().dictionary_encode()
     topics, numbers, _, owners = pairs(np.asarray(ids.indices.fill_null(0), np.int64), log.column("number", rows, 0))
@@ -115,20 +117,20 @@ def partitions(log: Log) -> Partitions:
     is_first[starts] = True
     events = []
     for name in ("leader", "isr"):
-        said = log.column(name, rows, UNSAID)
-        held = carried(said, starts)
+        stated = log.column(name, rows, UNSAID)
+        held = carried(stated, starts)
         before = np.where(is_first, UNSAID, np.roll(held, 1))
-        is_known = (said != UNSAID) & (before != UNSAID)
-        happened = (said >= 0) & (said != before) if name == "leader" else said < before
+        is_known = (stated != UNSAID) & (before != UNSAID)
+        happened = (stated >= 0) & (stated != before) if name == "leader" else stated < before
         events.append(Events(owners[is_known & happened], rows[is_known & happened]))
-    return Partitions(ids.dictionary.to_pylist(), topics, numbers, *events)
+    return PartitionEvents(ids.dictionary.to_pylist(), topics, numbers, *events)
 
 
-def partition_storms(log: Log, known: Partitions, settings: Settings) -> Iterator[Finding]:
-    """Elections of partitions, and ISRs that shrink; those at the same time are one finding, which names the worst."""
+def partition_storms(log: AnomalyLog, known: PartitionEvents, settings: AnomalySettings) -> Iterator[Anomaly]:
+    """Find storms of elections and ISR shrinks. Those at the same time are one finding, which names the worst."""
     for kind, events, least, what in (
-        (Kind.ELECTION_STORM, known.elections, settings.partition_elections_min, "changed its leader"),
-        (Kind.ISR_CHURN, known.shrinks, settings.shrinks_min, "lost members of its ISR"),
+        (AnomalyKind.ELECTION_STORM, known.elections, settings.partition_elections_min, "changed its leader"),
+        (AnomalyKind.ISR_CHURN, known.shrinks, settings.shrinks_min, "lost members of its ISR"),
     ):
         for together in _at_once(events.stretches(log, settings, least), log, events):
             worst = max(together, key=lambda each: (each.peak, -each.subject))
@@ -145,14 +147,14 @@ def partition_storms(log: Log, known: Partitions, settings: Settings) -> Iterato
             yield found._replace(topic=topic, topic_id=topic_id, partition=number, subjects=len(together))
 
 
-def _at_once(found: Sequence[Stretch], log: Log, events: Events) -> Iterator[list[Stretch]]:
-    """Those that overlap in time."""
+def _at_once(found: Sequence[Burst], log: AnomalyLog, events: Events) -> Iterator[list[Burst]]:
+    """Group bursts that overlap in time."""
 
-    def span(each: Stretch) -> tuple[int, int]:
+    def span(each: Burst) -> tuple[int, int]:
         begin, last = log.times_ms[events.rows[[each.begin, each.end - 1]]].tolist()
         return begin, last
 
-    together: list[Stretch] = []
+    together: list[Burst] = []
     until = 0
     for each in sorted(found, key=span):
         begin, last = span(each)
@@ -168,12 +170,12 @@ def _at_once(found: Sequence[Stretch], log: Log, events: Events) -> Iterator[lis
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _between(log: Log, rows: Ints) -> str:
+def _between(log: AnomalyLog, rows: Ints) -> str:
     begin, end = log.times_ms[rows[[0, -1]]].tolist()
     return f"within {minutes(end - begin)}, from {when(begin)} on"
 
 
-def _rule(each: Stretch, settings: Settings, least: int) -> str:
+def _rule(each: Burst, settings: AnomalySettings, least: int) -> str:
     return (
         f"{each.peak} in a window of {minutes(settings.window_ms)}, where {least} are too many and {each.usual:.2g} "
         f"are usual; {chance_words(each.chance)}"
@@ -188,10 +190,17 @@ def chance_words(chance: float) -> str:
 
 
 def _finding(
-    kind: Kind, of: str, log: Log, rows: Ints, each: Stretch, settings: Settings, least: int, text: str
-) -> Finding:
+    kind: AnomalyKind,
+    of: str,
+    log: AnomalyLog,
+    rows: Ints,
+    each: Burst,
+    settings: AnomalySettings,
+    least: int,
+    text: str,
+) -> Anomaly:
     begin, end = log.times_ms[rows[[0, -1]]].tolist()
-    return Finding(
+    return Anomaly(
         kind,
         of,
         begin,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.carrying import Ints, Settings
+from fastquorum.spark.pipelines.carrying import Ints, ValueHistory
 from fastquorum.spark.pipelines.invariants.facts import CODES, codes_of
-from fastquorum.spark.pipelines.invariants.findings import Finding, Kind
+from fastquorum.spark.pipelines.invariants.findings import FindingKind, InvariantFinding
 
 REGISTER: Final = "REGISTER_BROKER_RECORD"
 UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
@@ -23,22 +23,22 @@ TYPES: Final = (
     "FENCE_BROKER_RECORD",
     "UNFENCE_BROKER_RECORD",
 )
-_SAID_BY_TYPE: Final = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}
+_STATED_BY_TYPE: Final = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}
 ACTIVE: Final = 1
 SHUTTING_DOWN: Final = 2
 FENCED: Final = 3
 GONE: Final = 4
 WORDS: Final = ("not registered", "active", "in controlled shutdown", "fenced", "not registered")
-"""What a broker is, by number; 0 where nothing was said of it."""
+"""State of a broker, by number; 0 where no record states it."""
 
 
-class Standing(NamedTuple):
-    """What brokers were over time."""
+class BrokerStates(NamedTuple):
+    """States of brokers over time."""
 
-    states: Settings
-    """Of each broker, by its id."""
-    turns: Settings
-    """Where a broker ceased to be one that may lead: it was fenced or unregistered, and had not been before."""
+    states: ValueHistory
+    """States of each broker, by its id."""
+    turns: ValueHistory
+    """Rows where a broker ceased to be one that may lead: it was fenced or unregistered, and had not been before."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Broker:
     state: int = 0
     was_shutting_down: bool = False
     offset: int | None = None
-    """Of the record that said so last."""
+    """Offset of the last record that changed it."""
 
     def words(self) -> str:
         return f"broker {self.id} was {WORDS[self.state]}" + (f", with epoch {self.epoch}" if self.epoch >= 0 else "")
@@ -61,7 +61,7 @@ class _Walk:
     offsets: Ints
     leaves: Callable[[Ints, int], bool]
     brokers: dict[int, _Broker] = field(default_factory=dict)
-    found: list[Finding] = field(default_factory=list)
+    found: list[InvariantFinding] = field(default_factory=list)
     states: list[tuple[int, int, int]] = field(default_factory=list)
     turns: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -74,7 +74,7 @@ class _Walk:
             if kind == UNREGISTER:
                 self._become(row, broker, GONE)
             else:
-                fenced = _SAID_BY_TYPE.get(kind) or fact["fenced"] or 0
+                fenced = _STATED_BY_TYPE.get(kind) or fact["fenced"] or 0
                 broker.was_shutting_down |= bool(fact["shutting_down"])
                 is_fenced = broker.state == FENCED if fenced == 0 else fenced > 0
                 if fenced or broker.state:  # else it is not known what it was
@@ -87,10 +87,10 @@ class _Walk:
         if not fact["is_base"] and not (is_same and epoch == broker.epoch):
             if epoch != offset and not self._is_clean_up(epoch, row, broker.id):
                 says = f"broker {broker.id} is registered at offset {offset} with epoch {epoch}"
-                self.found.append(self._finding(Kind.BROKER_EPOCH_NOT_OFFSET, fact, says, broker))
+                self.found.append(self._finding(FindingKind.BROKER_EPOCH_NOT_OFFSET, fact, says, broker))
             elif epoch <= broker.epoch:
                 says = f"broker {broker.id} is registered with epoch {epoch}, after {broker.epoch}"
-                self.found.append(self._finding(Kind.BROKER_EPOCH_NOT_OFFSET, fact, says, broker))
+                self.found.append(self._finding(FindingKind.BROKER_EPOCH_NOT_OFFSET, fact, says, broker))
         broker.epoch, broker.incarnation = epoch, fact["id"]
         broker.was_shutting_down = bool(fact["shutting_down"])
         self._become(row, broker, _state(is_fenced=fact["fenced"] != 0, is_leaving=broker.was_shutting_down))
@@ -113,7 +113,7 @@ class _Walk:
             says = f"{fact['type']} is about broker {broker.id} with epoch {fact['said_epoch']}, not {broker.epoch}"
         else:
             return True
-        self.found.append(self._finding(Kind.NOT_REPLAYABLE, fact, says, broker))
+        self.found.append(self._finding(FindingKind.NOT_REPLAYABLE, fact, says, broker))
         return False
 
     def _become(self, row: int, broker: _Broker, state: int) -> None:
@@ -124,8 +124,8 @@ class _Walk:
         self.states.append((broker.id, row, state))
 
     @staticmethod
-    def _finding(kind: Kind, fact: dict[str, Any], says: str, broker: _Broker) -> Finding:
-        return Finding(
+    def _finding(kind: FindingKind, fact: dict[str, Any], says: str, broker: _Broker) -> InvariantFinding:
+        return InvariantFinding(
             kind,
             says,
             fact["offset"],
@@ -139,17 +139,17 @@ class _Walk:
 
 def audit_brokers(
     rows: pa.Table, leaves: Callable[[Ints, int], bool], *, is_whole: bool
-) -> tuple[list[Finding], Standing]:
-    """Of facts that count, in order. `leaves`: is each of these rows a partition that a broker leaves?"""
+) -> tuple[list[InvariantFinding], BrokerStates]:
+    """Audit facts that count, in order. `leaves`: is each of these rows a partition that a broker leaves?"""
     walk = _Walk(is_whole, np.asarray(rows["offset"], np.int64), leaves)
     at = np.flatnonzero(np.isin(codes_of(rows), [CODES[each] for each in TYPES]))
     for row, fact in zip(at.tolist(), rows.take(pa.array(at)).to_pylist(), strict=True):
         walk.take(row, fact)
-    return walk.found, Standing(_settings(walk.states), _settings(walk.turns))
+    return walk.found, BrokerStates(_settings(walk.states), _settings(walk.turns))
 
 
-def _settings(said: list[tuple[int, int, int]]) -> Settings:
-    return Settings.of(*np.array(said, np.int64).reshape(-1, 3).T)
+def _settings(values: list[tuple[int, int, int]]) -> ValueHistory:
+    return ValueHistory.of(*np.array(values, np.int64).reshape(-1, 3).T)
 
 
 def _state(*, is_fenced: bool, is_leaving: bool) -> int:

@@ -29,7 +29,7 @@ COLUMNS: Final = (
     "data",
     "error",
 )
-"""What is read of table `records`, damage set aside in `error`."""
+"""Columns that are read from table `records`, damage set aside in `error`."""
 BASE_COLUMNS: Final = (
     "cluster_id",
     "node_id",
@@ -41,12 +41,12 @@ BASE_COLUMNS: Final = (
     "data",
     "error",
 )
-"""What is read of table `base`."""
+"""Columns that are read from table `base`."""
 REPLAY_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "error")
-"""What is read of table `replay`."""
-WHOSE: Final = ("cluster_id", "node_id", "directory")
+"""Columns that are read from table `replay`."""
+OWNER_COLUMNS: Final = ("cluster_id", "node_id", "directory")
 _NODES: Final = pa.list_(pa.int32())
-_SAID: Final = (
+_FACT_FIELDS: Final = (
     ("id", pa.string()),
     ("name", pa.string()),
     ("number", pa.int32()),
@@ -69,7 +69,7 @@ SCHEMA: Final = pa.schema(
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", pa.timestamp("us", "UTC")),
         pa.field("type", pa.string(), nullable=False),
-        *(pa.field(*each) for each in _SAID),
+        *(pa.field(*each) for each in _FACT_FIELDS),
     ]
 )
 """`id`: of the topic, or the broker's incarnation. `number`: of the partition, or the broker. `said_epoch`: of the
@@ -118,37 +118,37 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
     ABORT: {},
 }
 TYPES: Final = tuple(_FIELDS)
-"""Those that are looked at; of the others only whether they can be read."""
+"""Types that are looked at; of others it only matters whether they can be read."""
 CODES: Final = {name: code for code, name in enumerate(TYPES)}
 _FLAGS: Final = {"fenced", "shutting_down"}
 _MARKERS: Final = pa.array([ControlRecordType.ABORT.name, ControlRecordType.COMMIT.name])
-"""Of transactions among user records: a node passes over them, and nothing is known of what they hold."""
+"""Markers of transactions among user records: a node passes over them, and their data is not known."""
 
 
 def codes_of(rows: pa.Table) -> Ints:
-    """The types of facts as numbers, by CODES."""
+    """Return the types of facts as numbers, by CODES."""
     return np.asarray(pc.index_in(rows["type"], pa.array(TYPES)).fill_null(-1), np.int64)
 
 
 def facts_of(records: pa.Table) -> pa.Table:
-    """Of records with COLUMNS in the order of their log, of SCHEMA: those of other types are left out."""
+    """Return the facts (SCHEMA) of records with COLUMNS, in the order of their log; other types are left out."""
     return pa.Table.from_batches(list(record_facts(records.to_batches())), SCHEMA)
 
 
 def base_facts_of(base: pa.Table) -> pa.Table:
-    """Of table `base`, with BASE_COLUMNS: what there was before, and from where on the log is known."""
+    """Return the facts of table `base` (BASE_COLUMNS): what was before, and from where on the log is known."""
     return pa.Table.from_batches(list(base_facts(base.to_batches())), SCHEMA)
 
 
 def record_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same, of what comes one batch after another."""
+    """Yield the facts of records, batch by batch."""
     behind: dict[str, int] = {}
     for batch in batches:
         yield from _of(pa.Table.from_batches([batch]), behind, is_base=False).to_batches()
 
 
 def base_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same, of table `base`."""
+    """Yield the facts of table `base`, batch by batch."""
     for batch in batches:
         table = pa.Table.from_batches([batch]).rename_columns({"end_offset": "offset"})
         starts = table.filter(pc.is_null(table["type"]))
@@ -157,7 +157,7 @@ def base_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def replay_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same, of table `replay`, with REPLAY_COLUMNS: of what stops it."""
+    """Yield the facts of table `replay` (REPLAY_COLUMNS), batch by batch: what stops it."""
     for batch in batches:
         table = pa.Table.from_batches([batch])
         stops = table.filter(pc.is_valid(table["offset"]))
@@ -173,33 +173,33 @@ def _of(table: pa.Table, behind: dict[str, int], *, is_base: bool) -> pa.Table:
     for kind in pc.unique(good["type"]).to_pylist():
         if kind in _FIELDS:
             some = good.filter(pc.equal(good["type"], kind))
-            parts.append(_made(some, kind, _said(some["data"], kind), is_base=is_base))
+            parts.append(_made(some, kind, _fields_of(some["data"], kind), is_base=is_base))
     return pa.concat_tables(parts)
 
 
-def _said(texts: pa.ChunkedArray, kind: str) -> dict[str, pa.ChunkedArray]:
-    """The fields of a type, by their names here."""
+def _fields_of(texts: pa.ChunkedArray, kind: str) -> dict[str, pa.ChunkedArray]:
+    """Return the fields of a type, by their names here."""
     named = _FIELDS[kind]
     if not named:
         return {}
-    kinds = dict(_SAID)
+    kinds = dict(_FACT_FIELDS)
     is_flag = kind == "REGISTER_BROKER_RECORD"  # there they are true or false
     fields = pa.schema([(named[each], pa.bool_() if is_flag and each in _FLAGS else kinds[each]) for each in named])
     found = parsed(texts, fields)
-    return {each: found[said].cast(kinds[each]) for each, said in named.items()}
+    return {each: found[field].cast(kinds[each]) for each, field in named.items()}
 
 
-def _made(some: pa.Table, kind: str, said: dict[str, Any], *, is_base: bool) -> pa.Table:
+def _made(some: pa.Table, kind: str, fields: dict[str, Any], *, is_base: bool) -> pa.Table:
     count = some.num_rows
-    columns = {name: some[name] for name in (*WHOSE, "offset", "epoch", "timestamp")}
-    columns |= {"is_base": pa.repeat(is_base, count), "type": pa.repeat(kind, count), **said}
+    columns = {name: some[name] for name in (*OWNER_COLUMNS, "offset", "epoch", "timestamp")}
+    columns |= {"is_base": pa.repeat(is_base, count), "type": pa.repeat(kind, count), **fields}
     columns["timestamp"] = columns["timestamp"].cast(SCHEMA.field("timestamp").type)  # Spark has zones of its own
     made = [columns[each.name] if each.name in columns else pa.nulls(count, each.type) for each in SCHEMA]
     return pa.table(made, schema=SCHEMA)
 
 
 def _unread(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> list[pa.Table]:
-    """What could not be read: single records, and all those of a batch, which have their place by that; and damaged
+    """Return what could not be read: single records; all records of a batch, whose position that is; and damaged
     bytes."""
     if not pc.any(is_bad).as_py():
         _remember(table, behind)
@@ -215,8 +215,8 @@ def _unread(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) ->
 
 
 def _gaps(table: pa.Table, is_damage: Flags, behind: Mapping[str, int]) -> pa.Table:
-    """Damaged bytes, at the offset behind what could be read before them, or where their segment begins: what they
-    claim counts for nothing."""
+    """Return damaged bytes as gaps: behind what could be read before them, or where their segment begins. What they
+    claim does not count."""
     directories, segments, offsets = (table[name].to_pylist() for name in ("directory", "segment", "offset"))
     known, begins = dict(behind), []
     for directory, segment, offset, is_one in zip(directories, segments, offsets, is_damage.tolist(), strict=True):
@@ -230,6 +230,6 @@ def _gaps(table: pa.Table, is_damage: Flags, behind: Mapping[str, int]) -> pa.Ta
 
 
 def _remember(table: pa.Table, behind: dict[str, int]) -> None:
-    """How far each log could be read."""
+    """Remember how far each log could be read."""
     if table.num_rows:
         behind[table["directory"][-1].as_py()] = table["offset"][-1].as_py() + 1

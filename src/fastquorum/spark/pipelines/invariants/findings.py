@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
-from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.pipelines.torn import CUT_OFF
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.storage.replacing import REPLACE
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """Which promise is broken, and how."""
 
     EPOCH_BACKWARDS = "epoch-backwards"
@@ -45,51 +45,51 @@ class Kind(StrEnum):
 
 PROMISES: Final = MappingProxyType(
     {
-        Kind.EPOCH_BACKWARDS: "the epochs of a log never fall",
-        Kind.TWO_LEADERS: "an epoch has one leader, and begins once",
-        Kind.LEADER_NOT_IN_ISR: "a partition's leader is in its ISR, or there is none",
-        Kind.ISR_OUTSIDE_REPLICAS: "a partition's ISR is a part of its replicas",
-        Kind.PARTITION_EPOCH_JUMP: "a partition's epoch begins at 0 and grows by one with each change",
-        Kind.LEADER_EPOCH: "a partition's leader epoch never falls, and rises with a change of leader",
-        Kind.BROKER_EPOCH_NOT_OFFSET: "a broker's epoch is the offset of its registration, and grows",
-        Kind.FENCED_LEADS: "a broker that is fenced, or not registered, leads nothing",
-        Kind.SHUTTING_DOWN_ELECTED: "a broker in controlled shutdown is not elected",
-        Kind.SNAPSHOT_DIFFERS: "a snapshot is what the log comes to at its offset",
-        Kind.MISSING_SEGMENT: "offsets continue",
-        Kind.LOST_RECORDS: "a log goes on to where its snapshots end, at least",
-        Kind.NOT_ON_MAJORITY: "what was committed stays on a majority of the voters",
-        Kind.BIT_FLIP: "bytes are as they were written",
-        Kind.NOT_REPLAYABLE: "a record fits what there is before it",
-        Kind.PROPERTIES: "a directory says what its log holds, and who votes",
-        Kind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
-        Kind.NOT_STARTED: "a node starts on its directory as it is",
-        Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
-        Kind.COPIES: "a node has one directory",
-        Kind.NO_VOTE: "a voter's directory has the id that the voters' record names",
-        Kind.UNCHECKED: "what could not be checked is named",
+        FindingKind.EPOCH_BACKWARDS: "the epochs of a log never fall",
+        FindingKind.TWO_LEADERS: "an epoch has one leader, and begins once",
+        FindingKind.LEADER_NOT_IN_ISR: "a partition's leader is in its ISR, or there is none",
+        FindingKind.ISR_OUTSIDE_REPLICAS: "a partition's ISR is a part of its replicas",
+        FindingKind.PARTITION_EPOCH_JUMP: "a partition's epoch begins at 0 and grows by one with each change",
+        FindingKind.LEADER_EPOCH: "a partition's leader epoch never falls, and rises with a change of leader",
+        FindingKind.BROKER_EPOCH_NOT_OFFSET: "a broker's epoch is the offset of its registration, and grows",
+        FindingKind.FENCED_LEADS: "a broker that is fenced, or not registered, leads nothing",
+        FindingKind.SHUTTING_DOWN_ELECTED: "a broker in controlled shutdown is not elected",
+        FindingKind.SNAPSHOT_DIFFERS: "a snapshot is what the log comes to at its offset",
+        FindingKind.MISSING_SEGMENT: "offsets continue",
+        FindingKind.LOST_RECORDS: "a log goes on to where its snapshots end, at least",
+        FindingKind.NOT_ON_MAJORITY: "what was committed stays on a majority of the voters",
+        FindingKind.BIT_FLIP: "bytes are as they were written",
+        FindingKind.NOT_REPLAYABLE: "a record fits what there is before it",
+        FindingKind.PROPERTIES: "a directory says what its log holds, and who votes",
+        FindingKind.QUORUM_STATE: "a replica knows its epoch, and how it voted",
+        FindingKind.NOT_STARTED: "a node starts on its directory as it is",
+        FindingKind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
+        FindingKind.COPIES: "a node has one directory",
+        FindingKind.NO_VOTE: "a voter's directory has the id that the voters' record names",
+        FindingKind.UNCHECKED: "what could not be checked is named",
     }
 )
 NOTHING: Final = "the log is empty: there is nothing to look at"
 _NEW_VOTER: Final = f"its node does not start so: restore the file, or, {REPLACE}"
 REMEDIES: Final[Mapping[str, str]] = {
-    Kind.NOT_ON_MAJORITY: OF_VERDICTS[Verdict.LACKING],
-    Kind.NOT_REPLAYABLE: "a node stops there, unless it starts from a later snapshot: where the type or version is "
-    "unknown here, newer software may have written it: upgrade the nodes, and this program; where only some replicas "
-    "have it (audit replicas), format those anew; else restore a backup",
-    Kind.PROPERTIES: "its node does not start so, and the log was looked at as what its records are: put the file "
-    "back, and format nothing anew, for votes and records are there still",
-    Kind.QUORUM_STATE: _NEW_VOTER,
-    Kind.TORN_END: CUT_OFF,
-    Kind.UNCHECKED: "where the log before it was removed, as retention does, nothing is to be done; else mend what "
-    "keeps the log from being read, and look again",
+    FindingKind.NOT_ON_MAJORITY: OF_VERDICTS[ReplicaVerdict.LACKING],
+    FindingKind.NOT_REPLAYABLE: "a node stops there, unless it starts from a later snapshot: where the type or "
+    "version is unknown here, newer software may have written it: upgrade the nodes, and this program; where only "
+    "some replicas have it (audit replicas), format those anew; else restore a backup",
+    FindingKind.PROPERTIES: "its node does not start so, and the log was looked at as what its records are: put the "
+    "file back, and format nothing anew, for votes and records are there still",
+    FindingKind.QUORUM_STATE: _NEW_VOTER,
+    FindingKind.TORN_END: CUT_OFF,
+    FindingKind.UNCHECKED: "where the log before it was removed, as retention does, nothing is to be done; else mend "
+    "what keeps the log from being read, and look again",
 }
 """What to do about a finding, by its kind."""
 _BY_WORDS: Final[Mapping[str, str]] = {
     NOTHING: "if its node has run before, bring back what was in the log",
     NO_STATE: f"nothing is to be done about a copy that leaves it out; of a directory to run on, {_NEW_VOTER}",
 }
-"""Of those that are told from others of their kind by what they say."""
-NOTES: Final = frozenset({Kind.TORN_END, Kind.COPIES, Kind.NO_VOTE, Kind.UNCHECKED})
+"""What to do about findings whose text decides it, by that text."""
+NOTES: Final = frozenset({FindingKind.TORN_END, FindingKind.COPIES, FindingKind.NO_VOTE, FindingKind.UNCHECKED})
 """Kinds that break no promise."""
 
 SCHEMA: Final = pa.schema(
@@ -117,23 +117,23 @@ says it, or what is there; `before`: what stood there before, since the record a
 _WHO: Final = ("cluster_id", "node_ids", "directories")
 
 
-class Whose(NamedTuple):
-    """The log that is looked at."""
+class LogOwner(NamedTuple):
+    """The log that a finding is about."""
 
     cluster_id: str | None
     node_id: int | None
     directory: str
 
     @classmethod
-    def of(cls, table: pa.Table) -> "Whose":
-        """Of its first row."""
+    def of(cls, table: pa.Table) -> "LogOwner":
+        """Return the owner that a table's first row names."""
         return cls(*(table[name][0].as_py() for name in cls._fields))
 
 
-class Finding(NamedTuple):
-    """One, in one log."""
+class InvariantFinding(NamedTuple):
+    """A finding in one log."""
 
-    kind: Kind
+    kind: FindingKind
     says: str
     offset: int | None
     epoch: int | None = None
@@ -146,15 +146,15 @@ class Finding(NamedTuple):
     before_offset: int | None = None
 
 
-def table_of(found: Iterable[Finding], *logs: Whose) -> pa.Table:
-    """Findings that all these logs have, of SCHEMA."""
-    whose = {
+def table_of(found: Iterable[InvariantFinding], *logs: LogOwner) -> pa.Table:
+    """Return findings (SCHEMA) that all these logs have."""
+    owner = {
         "cluster_id": logs[0].cluster_id if logs else None,
         "node_ids": [each.node_id for each in logs],
         "directories": [each.directory for each in logs],
     }
     rows = [
-        {**whose, **each._asdict(), "is_violation": each.kind not in NOTES, "promise": PROMISES[each.kind]}
+        {**owner, **each._asdict(), "is_violation": each.kind not in NOTES, "promise": PROMISES[each.kind]}
         for each in found
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
@@ -217,7 +217,7 @@ def empty_clusters(found: pa.Table, logs: Iterable[FoundLog]) -> list[str | None
     empty = {
         directory
         for row in found.to_pylist()
-        if row["kind"] == Kind.UNCHECKED and row["says"] == NOTHING
+        if row["kind"] == FindingKind.UNCHECKED and row["says"] == NOTHING
         for directory in row["directories"]
     }
     clusters: dict[str | None, set[str]] = {}
@@ -227,4 +227,4 @@ def empty_clusters(found: pa.Table, logs: Iterable[FoundLog]) -> list[str | None
 
 
 def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return {each.value: count for each in Kind if (count := sum(row["kind"] == each for row in rows))}
+    return {each.value: count for each in FindingKind if (count := sum(row["kind"] == each for row in rows))}

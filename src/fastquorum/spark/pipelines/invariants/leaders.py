@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
 from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
-"""What is read of table `control`, damage set aside in `error`."""
+"""Columns that are read from table `control`, damage set aside in `error`."""
 TYPE: Final = "LEADER_CHANGE"
 _FIELDS: Final = pa.schema([("leaderId", pa.int32())])
 
 
 def audit_leaders(control: pa.Table) -> pa.Table:
-    """Of the control records of one cluster's logs, with COLUMNS; of SCHEMA. Leaders are few."""
+    """Audit the control records (COLUMNS) of one cluster's logs; return findings (SCHEMA). Leaders are few."""
     changes = control.filter(pa.array([each == TYPE for each in control["type"].to_pylist()], pa.bool_()))
     changes = changes.filter(changes["data"].is_valid())
     if changes.num_rows == 0:
@@ -36,8 +36,8 @@ def audit_leaders(control: pa.Table) -> pa.Table:
             says = f"epoch {epoch} begins with controller {leader}" + (" once more" if is_same else "")
             others_in = ", ".join(sorted({each["directory"] for each in beginnings[first_offset, first_leader]}))
             before = f"epoch {epoch} began with controller {first_leader}, in {others_in}"
-            finding = Finding(
-                Kind.TWO_LEADERS,
+            finding = InvariantFinding(
+                FindingKind.TWO_LEADERS,
                 says,
                 offset,
                 epoch,
@@ -45,6 +45,6 @@ def audit_leaders(control: pa.Table) -> pa.Table:
                 before=before,
                 before_offset=first_offset,
             )
-            logs = [Whose(each["cluster_id"], each["node_id"], each["directory"]) for each in rows]
+            logs = [LogOwner(each["cluster_id"], each["node_id"], each["directory"]) for each in rows]
             tables.append(table_of([finding], *logs))
     return pa.concat_tables(tables)

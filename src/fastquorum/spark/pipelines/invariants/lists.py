@@ -9,23 +9,23 @@ from fastquorum.spark.pipelines.carrying import Flags, Ints
 
 
 class Lists(NamedTuple):
-    """n lists, shape (n,); one that was not said is empty."""
+    """n lists, shape (n,); one that a record does not state is empty."""
 
     values: Ints
     begins: Ints
     lengths: Ints
-    is_said: Flags
+    is_stated: Flags
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Self:
         lists = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
-        is_said = np.asarray(lists.is_valid())
+        is_stated = np.asarray(lists.is_valid())
         ends = np.asarray(lists.offsets, np.int64)
-        lengths = np.where(is_said, ends[1:] - ends[:-1], 0)
-        return cls(np.asarray(lists.values, np.int64), ends[:-1], lengths, is_said)
+        lengths = np.where(is_stated, ends[1:] - ends[:-1], 0)
+        return cls(np.asarray(lists.values, np.int64), ends[:-1], lengths, is_stated)
 
     def hold(self, at: Ints, wanted: Ints) -> Flags:
-        """Is each that is wanted in its list, the one at `at`?"""
+        """Return whether each wanted member is in its list, the one at `at`."""
         found = np.zeros(len(at), np.bool_)
         lengths = self.lengths[at]
         for place in range(int(lengths.max(initial=0))):

@@ -7,24 +7,27 @@ A leader commits what a majority has on its disks, where it stays. Source: Raft,
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.audit_replicas import audit, copies_in, no_vote_text
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
 
 
-def audit_majority(batches: pa.Table, told: pa.Table) -> pa.Table:
-    """Of the logs of one cluster; `batches` and `told` as of `audit_replicas.audit_cluster`; of SCHEMA."""
-    audited = audit(batches, told)
+def audit_majority(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
+    """Audit the logs of one cluster; return findings (SCHEMA). `batches` and `directory_rows`: as of
+    `audit_replicas.audit_cluster`."""
+    audited = audit(batches, directory_rows)
     tables = [SCHEMA.empty_table()]
     shortage = audited.shortage
     if shortage is not None:
         offset = min(each.end_offset for each in shortage.lacking)
-        logs = [Whose(each.cluster_id, each.node_id, each.directory) for each in shortage.lacking]
-        tables.append(table_of([Finding(Kind.NOT_ON_MAJORITY, shortage.says, min(offset, shortage.end))], *logs))
+        logs = [LogOwner(each.cluster_id, each.node_id, each.directory) for each in shortage.lacking]
+        tables.append(
+            table_of([InvariantFinding(FindingKind.NOT_ON_MAJORITY, shortage.says, min(offset, shortage.end))], *logs)
+        )
     replicas = sorted(audited.replicas, key=lambda each: each.directory)
     for each in replicas:
         if each.no_vote is not None:
-            note = Finding(Kind.NO_VOTE, no_vote_text(each.directory, each.no_vote), None)
-            tables.append(table_of([note], Whose(each.cluster_id, each.node_id, each.directory)))
+            note = InvariantFinding(FindingKind.NO_VOTE, no_vote_text(each.directory, each.no_vote), None)
+            tables.append(table_of([note], LogOwner(each.cluster_id, each.node_id, each.directory)))
     for copies in copies_in(replicas):
-        logs = [Whose(copies.cluster_id, copies.node_id, each) for each in copies.directories]
-        tables.append(table_of([Finding(Kind.COPIES, copies.text, None)], *logs))
+        logs = [LogOwner(copies.cluster_id, copies.node_id, each) for each in copies.directories]
+        tables.append(table_of([InvariantFinding(FindingKind.COPIES, copies.text, None)], *logs))
     return pa.concat_tables(tables)

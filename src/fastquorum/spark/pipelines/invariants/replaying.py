@@ -24,16 +24,16 @@ from fastquorum.spark.pipelines.invariants.facts import (
     UNREADABLE,
     codes_of,
 )
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
 from fastquorum.spark.pipelines.invariants.partitions import PartitionAudit
 from fastquorum.spark.pipelines.transactions import fates
 
 
 def audit_log(facts: pa.Table) -> pa.Table:
-    """Of the facts of one log, in any order; of SCHEMA. Without a START the log is whole if it begins at offset 0."""
+    """Audit the facts of one log, in any order (SCHEMA). Without a START the log is whole if it begins at 0."""
     if facts.num_rows == 0:
         return SCHEMA.empty_table()
-    found: list[Finding] = []
+    found: list[InvariantFinding] = []
     is_mark = np.asarray(pc.is_in(facts["type"], pa.array(MARKS)))
     marks = facts.filter(pa.array(is_mark))
     start, gaps = _marked(marks, found)
@@ -53,17 +53,17 @@ def audit_log(facts: pa.Table) -> pa.Table:
             rows.slice(begin, end - begin), is_whole=is_first and start is not None, base_count=is_first * base_count
         )
     found += _stops(marks, found)
-    return table_of(found, Whose.of(facts))
+    return table_of(found, LogOwner.of(facts))
 
 
-def _marked(marks: pa.Table, found: list[Finding]) -> tuple[int | None, list[int]]:
+def _marked(marks: pa.Table, found: list[InvariantFinding]) -> tuple[int | None, list[int]]:
     """From where on the log is known, and where it has gaps."""
     start, gaps = None, []
     for mark in marks.to_pylist():
         if mark["type"] == START:
             start = mark["offset"]
             if start is None:
-                found.append(Finding(Kind.MISSING_SEGMENT, mark["name"], None))
+                found.append(InvariantFinding(FindingKind.MISSING_SEGMENT, mark["name"], None))
         elif mark["type"] == UNREADABLE:
             gaps.append(mark["offset"])
             found.append(_not_replayable(mark, _unread(mark)))
@@ -72,16 +72,16 @@ def _marked(marks: pa.Table, found: list[Finding]) -> tuple[int | None, list[int
     return start, sorted(gaps)
 
 
-def _stops(marks: pa.Table, found: list[Finding]) -> list[Finding]:
+def _stops(marks: pa.Table, found: list[InvariantFinding]) -> list[InvariantFinding]:
     """What a node stops at, unless it is found already: most records are judged here by a few promises alone, and by
     all there is to them only where they are replayed."""
-    known = {each.offset for each in found if each.kind is Kind.NOT_REPLAYABLE}
+    known = {each.offset for each in found if each.kind is FindingKind.NOT_REPLAYABLE}
     stops = marks.filter(pc.equal(marks["type"], STOPPED)).to_pylist()
     return [_not_replayable(each, each["name"]) for each in stops if each["offset"] not in known]
 
 
-def _not_replayable(mark: dict[str, Any], says: str) -> Finding:
-    return Finding(Kind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"])
+def _not_replayable(mark: dict[str, Any], says: str) -> InvariantFinding:
+    return InvariantFinding(FindingKind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"])
 
 
 def _unread(mark: dict[str, Any]) -> str:
@@ -92,9 +92,9 @@ def _unread(mark: dict[str, Any]) -> str:
     return f"the record cannot be read: {why}"
 
 
-def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding]:
-    """Of records without a gap among them."""
-    found: list[Finding] = []
+def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[InvariantFinding]:
+    """Audit records without a gap among them."""
+    found: list[InvariantFinding] = []
     types, offsets = codes_of(rows), np.asarray(rows["offset"], np.int64)
     none = np.zeros(len(types), np.bool_)
     try:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
 
 COLUMNS: Final = (
     "cluster_id",
@@ -21,29 +21,33 @@ COLUMNS: Final = (
     "in_snapshot",
     "error",
 )
-"""What is read of table `snapshots`."""
+"""Columns that are read from table `snapshots`."""
 
 
 def audit_snapshots(snapshots: pa.Table) -> pa.Table:
-    """Of any number of logs, with COLUMNS; of SCHEMA. What could not be compared for one reason is one note."""
+    """Audit snapshots (COLUMNS) of any number of logs (SCHEMA). Those not compared for one reason are one note."""
     tables = [SCHEMA.empty_table()]
-    unchecked: dict[tuple[Whose, str], list[dict[str, Any]]] = {}
+    unchecked: dict[tuple[LogOwner, str], list[dict[str, Any]]] = {}
     for row in snapshots.filter(pc.not_equal(snapshots["verdict"], "same")).to_pylist():
-        whose = Whose(row["cluster_id"], row["node_id"], row["directory"])
+        owner = LogOwner(row["cluster_id"], row["node_id"], row["directory"])
         where = row["offset"], row["epoch"], row["timestamp"]
         if row["verdict"] == "differs":
             says = f"the snapshot has {row['kind']} {row['name']} as {row['in_snapshot'] or 'not there'}"
             before = f"the log comes to {row['in_log'] or 'none of it'}"
-            found = Finding(Kind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"])
+            found = InvariantFinding(
+                FindingKind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"]
+            )
         elif row["verdict"] == "damaged":
-            found = Finding(Kind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
+            found = InvariantFinding(FindingKind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
         elif row["verdict"] == "not-replayable":
-            found = Finding(Kind.NOT_REPLAYABLE, f"the snapshot cannot be loaded: {row['error']}", *where)
+            found = InvariantFinding(
+                FindingKind.NOT_REPLAYABLE, f"the snapshot cannot be loaded: {row['error']}", *where
+            )
         else:
-            unchecked.setdefault((whose, row["error"]), []).append(row)
+            unchecked.setdefault((owner, row["error"]), []).append(row)
             continue
-        tables.append(table_of([found], whose))
-    for (whose, error), rows in unchecked.items():
+        tables.append(table_of([found], owner))
+    for (owner, error), rows in unchecked.items():
         says = f"{len(rows)} snapshots, up to offset {rows[-1]['offset']}, could not be compared: {error}"
-        tables.append(table_of([Finding(Kind.UNCHECKED, says, rows[0]["offset"])], whose))
+        tables.append(table_of([InvariantFinding(FindingKind.UNCHECKED, says, rows[0]["offset"])], owner))
     return pa.concat_tables(tables)

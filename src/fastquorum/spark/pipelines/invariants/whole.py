@@ -21,7 +21,7 @@ def audit_by(read: Read) -> pa.Table:
     # Marks before batches: a node that runs goes on meanwhile.
     present = read("quorum_state", tuple(dict.fromkeys((*offsets.STATE_COLUMNS, *replicas.PRESENT_COLUMNS))))
     checkpoints = read("checkpoints", replicas.SNAPSHOT_COLUMNS)
-    told = pa.concat_tables(
+    states = pa.concat_tables(
         [present.select(offsets.STATE_COLUMNS), checkpoints.select(offsets.CHECKPOINT_COLUMNS)],
         promote_options="default",
     )
@@ -31,7 +31,7 @@ def audit_by(read: Read) -> pa.Table:
     batches = read("batches", BATCH_COLUMNS)
     control = read("control", leaders.COLUMNS, types=leaders.TYPE)
     types = ",".join(facts.TYPES)
-    said = pa.concat_tables(
+    log_facts = pa.concat_tables(
         [
             read("base", facts.BASE_COLUMNS, mapped=(facts.base_facts, facts.SCHEMA), types=types),
             read("records", facts.COLUMNS, mapped=(facts.record_facts, facts.SCHEMA)),  # of all types: can it be read?
@@ -40,12 +40,12 @@ def audit_by(read: Read) -> pa.Table:
     )
     found = pa.concat_tables(
         [
-            *(offsets.audit_offsets(_of_same(batches, each), each) for each in _parts(told, "directory")),
+            *(offsets.audit_offsets(_of_same(batches, each), each) for each in _parts(states, "directory")),
             *(
                 majority.audit_majority(_of_same(batches, each, "cluster_id"), each)
                 for each in _parts(known, "cluster_id")
             ),
-            *(audit_log(each) for each in _parts(said, "directory")),
+            *(audit_log(each) for each in _parts(log_facts, "directory")),
             *(leaders.audit_leaders(each) for each in _parts(control, "cluster_id")),
             snapshots.audit_snapshots(read("snapshots", snapshots.COLUMNS)),
             findings.SCHEMA.empty_table(),

@@ -25,11 +25,11 @@ COMPARED: Final = pa.schema(
 )
 """`before_us`, `after_us`: of all runs of a side, merged. `low`, `high`: of the ratio, by bootstrap over runs. `p`: of
 the rank test over the runs' own percentiles."""
-_TOLD: Final = ("p50_us", "p99_us", "p999_us")
+_COMPARED_COLUMNS: Final = ("p50_us", "p99_us", "p999_us")
 
 
-class Verdict(StrEnum):
-    """What the runs say."""
+class LatencyVerdict(StrEnum):
+    """Verdicts on two sets of runs."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -39,26 +39,30 @@ class Verdict(StrEnum):
     """However far apart they were, chance could have done it: p cannot come below ALPHA."""
     ONE_SIDE = "on one side only"
     NO_HISTOGRAM = "without histograms"
-    """As of stages in older results: percentiles cannot be merged."""
+    """Percentiles only, as of stages in older results: they cannot be merged."""
 
 
 def compared(before: pa.Table, after: pa.Table, by: Sequence[str], threshold: float = THRESHOLD) -> pa.Table:
-    """COMPARED, of rows (ROWS) by these columns of GROUPS. A ratio within `threshold` of 1, either way, is no
-    difference, however sure."""
+    """Compare rows (ROWS) by these columns of GROUPS; return COMPARED. A ratio within `threshold` of 1, either way, is
+    not a difference, however sure."""
     sides = [dict(grouped(side, (*by, *WHAT))) for side in (before, after)]
     keys = sorted({*sides[0], *sides[1]}, key=lambda key: [(each is not None, each or "") for each in key])
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for key in keys:
         parts = [side.get(key) for side in sides]
         about = dict(zip((*by, *WHAT), key, strict=True))
         if any(part is None or part["buckets"].null_count for part in parts):
             missing = any(part is None for part in parts)
-            told.append(
-                about | {"percentile": "all", "verdict": (Verdict.ONE_SIDE if missing else Verdict.NO_HISTOGRAM).value}
+            rows.append(
+                about
+                | {
+                    "percentile": "all",
+                    "verdict": (LatencyVerdict.ONE_SIDE if missing else LatencyVerdict.NO_HISTOGRAM).value,
+                }
             )
             continue
-        told += [about | row for row in _figures(about["layout"] or HDR, parts, threshold)]
-    return pa.Table.from_pylist(told, COMPARED)
+        rows += [about | row for row in _figures(about["layout"] or HDR, parts, threshold)]
+    return pa.Table.from_pylist(rows, COMPARED)
 
 
 def _figures(layout: str, parts: Sequence[pa.Table], threshold: float) -> list[dict[str, Any]]:
@@ -70,12 +74,12 @@ def _figures(layout: str, parts: Sequence[pa.Table], threshold: float) -> list[d
     # A run that acknowledged nothing says nothing of how long that took.
     filled = [side[side.sum(axis=1) > 0] for side in sides]
     if not all(len(side) for side in filled):
-        return [{"percentile": "all", "verdict": Verdict.ONE_SIDE.value}]
+        return [{"percentile": "all", "verdict": LatencyVerdict.ONE_SIDE.value}]
     merged = [figures(layout, whole.buckets, side.sum(axis=0)) for side in filled]
     each_run = [[figures(layout, whole.buckets, run) for run in side] for side in filled]
     rows = []
     for name, share in PERCENTILES:
-        if name not in _TOLD:
+        if name not in _COMPARED_COLUMNS:
             continue
         ratio = merged[1][name] / max(merged[0][name], 1e-9)
         of_runs = [np.array([run[name] for run in side]) for side in each_run]
@@ -107,12 +111,12 @@ def _by_run(part: pa.Table, counts: Counts) -> Counts:
     return whole
 
 
-def _verdict(ratio: float, p: float, runs: Sequence[int], threshold: float) -> Verdict:
+def _verdict(ratio: float, p: float, runs: Sequence[int], threshold: float) -> LatencyVerdict:
     if smallest_p(*runs) > ALPHA:
-        return Verdict.FEW
+        return LatencyVerdict.FEW
     if p > ALPHA or 1 / threshold < ratio < threshold:
-        return Verdict.SAME
-    return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+        return LatencyVerdict.SAME
+    return LatencyVerdict.SLOWER if ratio > 1 else LatencyVerdict.FASTER
 
 
 def _levels(layout: str, buckets: Counts) -> Values:

@@ -15,16 +15,16 @@ _NAME_ONE: Final = f"name a result of `fastquorum load`, or a directory of files
 
 
 class Files(NamedTuple):
-    """What a path means."""
+    """Files that a path means."""
 
     found: list[str]
     """Files that may hold latencies."""
     unread: list[tuple[str, DirectoryError]]
-    """What is named, or lies there, and cannot be read; each with why."""
+    """Paths that are named, or lie there, and cannot be read; each with why."""
 
 
 def files_at(path: str) -> Files:
-    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES.
+    """Find files that may hold latencies: those that are named, whatever their name; in directories, those of SUFFIXES.
 
     Raises:
         UsageError: there is none, or no path between two commas.
@@ -40,7 +40,7 @@ def files_at(path: str) -> Files:
 
 
 def find_files(path: str) -> list[str]:
-    """Those of `files_at`, and its errors."""
+    """Return the files of `files_at`; its errors, too."""
     return files_at(path).found
 
 

@@ -35,13 +35,13 @@ class Sparse(NamedTuple):
     """Histograms of one layout, side by side."""
 
     buckets: Counts
-    """Those that any of them fills, ascending; shape (buckets,)."""
+    """Buckets that any of the histograms fills, ascending; shape (buckets,)."""
     counts: Counts
     """Shape (histograms, buckets)."""
 
     @classmethod
     def of(cls, rows: pa.Table) -> "Sparse":
-        """Of rows with buckets."""
+        """Collect the histograms of rows with buckets."""
         lists = rows["buckets"].combine_chunks(), rows["counts"].combine_chunks()
         flat, counts = (np.asarray(_array(each).flatten(), np.int64) for each in lists)
         owners = np.repeat(np.arange(rows.num_rows), np.asarray(_array(lists[0]).value_lengths(), np.int64))
@@ -52,8 +52,8 @@ class Sparse(NamedTuple):
 
 
 def merged(rows: pa.Table, by: Sequence[str]) -> pa.Table:
-    """MERGED: one row for each group of `rows` (ROWS) by these columns of GROUPS; rows with an error are left out."""
-    told = []
+    """Merge rows (ROWS) by these columns of GROUPS: one row (MERGED) for each group, without rows of errors."""
+    groups = []
     for key, part in grouped(rows, (*by, *WHAT)):
         whole = part.filter(part["buckets"].is_valid())
         is_whole = whole.num_rows == part.num_rows
@@ -64,8 +64,8 @@ def merged(rows: pa.Table, by: Sequence[str]) -> pa.Table:
         if is_whole and count:
             sparse = Sparse.of(whole)
             row |= figures(row["layout"], sparse.buckets, sparse.counts.sum(axis=0))
-        told.append(row)
-    return pa.Table.from_pylist(told, MERGED)
+        groups.append(row)
+    return pa.Table.from_pylist(groups, MERGED)
 
 
 def figures(layout: str, buckets: Counts, counts: Counts) -> dict[str, float]:

@@ -184,13 +184,13 @@ def _of_log(text: str) -> Iterator[Row]:
         intervals += 1
     if not intervals:
         raise ValueError("it holds no histogram")
-    said, began = _OURS.search(text), _START.search(text)
+    source, began = _OURS.search(text), _START.search(text)
     about: Row = {"run": 0, "started": None if began is None else _iso(float(began[1]))}
-    if said is not None:
-        about |= {"driver": said[1], "workload": said[2]}
+    if source is not None:
+        about |= {"driver": source[1], "workload": source[2]}
     yield about | {"what": COMMIT, **_hdr(whole)}
 
 
 def _iso(seconds: float) -> str:
-    """As results have it."""
+    """Return a time as results have it."""
     return str(np.datetime64(int(seconds), "s")) + "+00:00"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.latency.comparing import Verdict
+from fastquorum.spark.pipelines.latency.comparing import LatencyVerdict
 from fastquorum.spark.pipelines.latency.reading import GROUPS
 from fastquorum.spark.pipelines.latency.significance import ALPHA
 
@@ -26,10 +26,10 @@ def as_report(
         "by": list(by),
         "latencies": [_short(row, by) for row in merged.to_pylist()],
         "comparison": rows,
-        "slower": [row for row in tests if row["verdict"] == Verdict.SLOWER],
-        "faster": [row for row in tests if row["verdict"] == Verdict.FASTER],
+        "slower": [row for row in tests if row["verdict"] == LatencyVerdict.SLOWER],
+        "faster": [row for row in tests if row["verdict"] == LatencyVerdict.FASTER],
         "tests": len(tests),
-        "expected_by_chance": round(ALPHA * sum(row["verdict"] != Verdict.FEW for row in tests), 2),
+        "expected_by_chance": round(ALPHA * sum(row["verdict"] != LatencyVerdict.FEW for row in tests), 2),
         "errors": sorted(errors),
         "doubles": list(doubles),
     }
@@ -42,7 +42,7 @@ def _short(row: dict[str, Any], by: Sequence[str]) -> dict[str, Any]:
 
 
 def left_out(*sides: pa.Table) -> tuple[list[str], list[str]]:
-    """Of ROWS: errors of files that hold no latencies, and files whose runs another one tells of."""
+    """Return two lists from ROWS: errors of files without latencies, and files whose runs another file has too."""
     errors: set[str] = set()
     doubles: set[str] = set()
     for side in sides:

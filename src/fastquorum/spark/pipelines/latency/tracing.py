@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 BATCH: Final = "traced batch"
-"""Of a leader: from its first append until all were told, or it was committed at least."""
+"""Name of a leader's batch: from its first append until all were notified, or until it was committed at least."""
 SYNC: Final = "traced sync"
 _COMMITTED: Final = ("until committed", "until told")
 _SYNCS: Final = "sync up to "

@@ -19,8 +19,8 @@ from fastquorum.spark.pipelines.placement.layouts import (
 )
 from fastquorum.spark.pipelines.placement.parts import PACKING, Placement
 from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
+from fastquorum.spark.pipelines.placement.rows import broker_rows, loss_rows, move_rows
 from fastquorum.spark.pipelines.placement.summary import summary_of
-from fastquorum.spark.pipelines.placement.told import broker_rows, loss_rows, move_rows
 
 __all__ = [
     "BROKER_COLUMNS",
@@ -30,7 +30,7 @@ __all__ = [
     "Limits",
     "Placement",
     "as_report",
-    "not_told",
+    "unchecked",
     "placement",
     "placement_or_why",
     "reassignment_text",
@@ -43,11 +43,11 @@ ALL: Final = Limits()
 def placement(
     partitions: pa.Table, brokers: pa.Table, configs: pa.Table, limits: Limits = ALL, *, keep_fenced: bool = False
 ) -> Placement:
-    """Of one cluster's image.
+    """Compute the placement of one cluster's image.
 
     Args:
         partitions, brokers, configs: PARTITION_COLUMNS, BROKER_COLUMNS and CONFIG_COLUMNS of the tables of these names,
-            of one directory. Rows that tell of damage are not counted, but told of.
+            of one directory. Rows that tell of damage do not count, but are reported.
         keep_fenced: brokers that are registered and fenced will be back; else they are dead, and what they hold is
             to be elsewhere.
     """
@@ -72,22 +72,22 @@ def placement_or_why(
     keep_fenced: bool = False,
     unproven: str | None = None,
 ) -> Placement:
-    """As `placement`; where nothing of the cluster could be read, no more than why. `unproven`: as of
+    """Compute as `placement` does; where nothing of the cluster could be read, return only why. `unproven`: as of
     `choosing.CHOICE`, for the summary."""
-    told = placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
-    errors = told.summary["errors"]
-    if errors and told.summary["end_offset"] is None:
+    found = placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
+    errors = found.summary["errors"]
+    if errors and found.summary["end_offset"] is None:
         return PACKING.nothing({"unchecked": "; ".join(errors)})
-    return told._replace(summary=with_unproven(told.summary, unproven))
+    return found._replace(summary=with_unproven(found.summary, unproven))
 
 
-def not_told(cluster_id: str | None, why: str) -> pa.Table:
-    """Of a cluster that could not be looked at, packed as what is told of others."""
+def unchecked(cluster_id: str | None, why: str) -> pa.Table:
+    """Return the packed result of a cluster that could not be looked at, and why."""
     return PACKING.packed(cluster_id, PACKING.nothing({"unchecked": why}))
 
 
 def losses_of(layout: Layout) -> tuple[list[Loss], list[Loss]]:
-    """Of each broker, and of each rack; of racks none, if brokers name none."""
+    """Return the losses of each broker, and of each rack; no racks if brokers name none."""
     has_racks = layout.brokers.rack_names not in ((), (None,))
     return list(loss_of_each(layout)), list(loss_of_each(layout, of_racks=True)) if has_racks else []
 
@@ -95,21 +95,21 @@ def losses_of(layout: Layout) -> tuple[list[Loss], list[Loss]]:
 def as_report(
     found: Iterable[tuple[str | None, Placement]], *, moves_max: int | None = None, losses_max: int | None = None
 ) -> dict[str, Any]:
-    """For programs: `clusters`, each with its summary, `brokers`, `losses` and `moves`; no more of the two last than
-    asked for, the worst losses first. Of one that could not be looked at: `unchecked`, why."""
+    """Return a report for programs: `clusters`, each with its summary, `brokers`, `losses` and `moves`; no more of the
+    last two than asked for, the worst losses first. A cluster that could not be looked at has `unchecked`, why."""
     clusters = []
-    for cluster_id, told in found:
-        if "unchecked" in told.summary:
-            clusters.append({"cluster_id": cluster_id, **told.summary})
+    for cluster_id, each in found:
+        if "unchecked" in each.summary:
+            clusters.append({"cluster_id": cluster_id, **each.summary})
             continue
-        losses = told.losses.sort_by([(name, "descending") for name in ("offline", "under_min_isr", "leaders")])
+        losses = each.losses.sort_by([(name, "descending") for name in ("offline", "under_min_isr", "leaders")])
         clusters.append(
             {
                 "cluster_id": cluster_id,
-                **told.summary,
-                "brokers": told.brokers.to_pylist(),
+                **each.summary,
+                "brokers": each.brokers.to_pylist(),
                 "losses": losses.slice(0, losses_max).to_pylist(),
-                "moves": told.moves.slice(0, moves_max).to_pylist(),
+                "moves": each.moves.slice(0, moves_max).to_pylist(),
             }
         )
     return {"clusters": clusters}

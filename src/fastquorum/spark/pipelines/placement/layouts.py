@@ -23,36 +23,36 @@ PARTITION_COLUMNS: Final = (
     "end_offset",
     "error",
 )
-"""Of table `partitions`."""
+"""Columns that are read from table `partitions`."""
 BROKER_COLUMNS: Final = ("broker_id", "fenced", "in_controlled_shutdown", "rack", "error")
-"""Of table `brokers`."""
+"""Columns that are read from table `brokers`."""
 CONFIG_COLUMNS: Final = ("resource_type", "resource_name", "name", "value", "error")
-"""Of table `configs`; of rows other than of min.insync.replicas nothing is looked at."""
+"""Columns that are read from table `configs`; only rows of min.insync.replicas matter."""
 _LEAST_ISR: Final = 1
 
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
-class Cluster(NamedTuple):
-    """One, as it is planned with."""
+class PlannedCluster(NamedTuple):
+    """A cluster, as it is planned with."""
 
     layout: Layout
     topics: pa.Array
-    """Of each partition of the layout; a dictionary."""
+    """Topic of each partition of the layout; a dictionary."""
     numbers: Ints
     fenced: Flags
-    """Of each broker."""
+    """Whether each broker is fenced."""
     end_offset: int | None
     errors: tuple[str, ...]
 
     def dead(self, *, keep_fenced: bool) -> Flags:
-        """Brokers that are not registered, and those that are fenced, unless they are kept."""
+        """Return the brokers that are not registered, and those that are fenced, unless they are kept."""
         is_gone = ~self.layout.brokers.is_registered
         return is_gone if keep_fenced else is_gone | self.fenced
 
 
-def cluster_of(partitions: pa.Table, brokers: pa.Table, configs: pa.Table) -> Cluster:
+def cluster_of(partitions: pa.Table, brokers: pa.Table, configs: pa.Table) -> PlannedCluster:
     """UsageError if a broker has two rows, or a partition a replica twice."""
     errors = sorted({each for table in (partitions, brokers, configs) for each in table["error"].to_pylist() if each})
     partitions, brokers, configs = (each.filter(each["error"].is_null()) for each in (partitions, brokers, configs))
@@ -74,7 +74,7 @@ def cluster_of(partitions: pa.Table, brokers: pa.Table, configs: pa.Table) -> Cl
     )
     fenced = sorted(row["broker_id"] for row in rows if row["fenced"])
     ends = pc.max(partitions["end_offset"]).as_py()
-    return Cluster(
+    return PlannedCluster(
         layout,
         topics,
         _numbers(partitions["partition"]),
@@ -107,7 +107,7 @@ def _matrix(column: pa.ChunkedArray) -> Ints:
 
 
 def _are_among(replicas: Ints, some: pa.ChunkedArray) -> Flags:
-    """Of each replica: does the partition's other list name it?"""
+    """Return whether the partition's other list names each replica."""
     rows = np.repeat(np.arange(len(replicas)), _lengths(some))
     span = np.int64(1) << 32
     wanted = rows * span + np.asarray(_flat(some).flatten(), np.int64)
@@ -117,11 +117,11 @@ def _are_among(replicas: Ints, some: pa.ChunkedArray) -> Flags:
 
 
 def _min_isr(topics: Any, leaders: Ints, replicas: Ints, configs: pa.Table) -> Ints:
-    """Of each partition, as a broker finds it: the topic's own, else its leader's, else every broker's default, else 1;
-    never more than there are replicas."""
-    said = configs.filter(pc.equal(configs["name"], MIN_INSYNC_REPLICAS))
+    """Return the min ISR of each partition, as a broker finds it: the topic's own, else its leader's, else every
+    broker's default, else 1; never more than there are replicas."""
+    rows = configs.filter(pc.equal(configs["name"], MIN_INSYNC_REPLICAS))
     values: dict[tuple[str, str], int] = {
-        (row["resource_type"], row["resource_name"]): _value(row["value"]) for row in said.to_pylist()
+        (row["resource_type"], row["resource_name"]): _value(row["value"]) for row in rows.to_pylist()
     }
     default = values.get(("broker", ""), _LEAST_ISR)
     own = np.array([values.get(("topic", name), NOBODY) for name in topics.dictionary.to_pylist()], np.int64)
@@ -130,11 +130,11 @@ def _min_isr(topics: Any, leaders: Ints, replicas: Ints, configs: pa.Table) -> I
         if kind == "broker" and name.isdigit():
             of_leaders[leaders == int(name)] = value
     of_topics = own[np.asarray(topics.indices)] if len(own) else np.full(len(leaders), NOBODY)
-    said_or_not = np.where(of_topics == NOBODY, of_leaders, of_topics)
-    found: Ints = np.minimum(said_or_not, (replicas != NOBODY).sum(axis=1)).astype(np.int32)
+    effective = np.where(of_topics == NOBODY, of_leaders, of_topics)
+    found: Ints = np.minimum(effective, (replicas != NOBODY).sum(axis=1)).astype(np.int32)
     return found
 
 
 def _value(text: str) -> int:
-    """What is none was written by somebody else, and stands for the least."""
+    """Return the number of a text. Other text was written by another program, and stands for the least."""
     return int(trimmed(text)) if is_whole(text) else _LEAST_ISR

@@ -1,15 +1,15 @@
-"""What is told of a cluster's placement, part by part."""
+"""The result of `placement`, part by part."""
 
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.packing import Packing
-from fastquorum.spark.pipelines.placement.told import BROKERS, LOSSES, MOVES
+from fastquorum.spark.pipelines.placement.rows import BROKERS, LOSSES, MOVES
 
 
 class Placement(NamedTuple):
-    """Of one cluster."""
+    """Placement of one cluster."""
 
     brokers: pa.Table
     """A row for each broker, by id."""
@@ -18,7 +18,7 @@ class Placement(NamedTuple):
     moves: pa.Table
     """A row for each partition that is to change."""
     summary: dict[str, Any]
-    """For JSON. Of a cluster that could not be looked at: `unchecked`, why."""
+    """Summary for JSON. A cluster that could not be looked at has `unchecked`, why."""
 
 
 PACKING: Final = Packing(Placement, {"brokers": BROKERS, "losses": LOSSES, "moves": MOVES})

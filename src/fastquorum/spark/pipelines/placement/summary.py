@@ -7,12 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastquorum.controller.planning import NOBODY, Layout, Loss, Plan, spread
-from fastquorum.spark.pipelines.placement.layouts import Cluster
-from fastquorum.spark.pipelines.placement.told import REASONS, elected, states_of
+from fastquorum.spark.pipelines.placement.layouts import PlannedCluster
+from fastquorum.spark.pipelines.placement.rows import REASONS, elected, states_of
 
 
-def summary_of(cluster: Cluster, of_brokers: Sequence[Loss], of_racks: Sequence[Loss], plan: Plan) -> dict[str, Any]:
-    """Of one cluster: how it is, what the worst losses are, what the plan comes to."""
+def summary_of(
+    cluster: PlannedCluster, of_brokers: Sequence[Loss], of_racks: Sequence[Loss], plan: Plan
+) -> dict[str, Any]:
+    """Summarize one cluster: how it is, what the worst losses are, what the plan comes to."""
     layout, brokers = cluster.layout, cluster.layout.brokers
     states = states_of(cluster)
     names = brokers.rack_names
@@ -60,7 +62,7 @@ def _racks(layout: Layout) -> list[dict[str, Any]]:
 
 
 def _figures(layout: Layout, leaders: npt.NDArray[np.int32]) -> dict[str, Any]:
-    """Of one layout, with these leaders."""
+    """Return the figures of one layout, with these leaders."""
     brokers = layout.brokers
     active = np.append(brokers.is_active, False)
     there = layout.replicas != NOBODY

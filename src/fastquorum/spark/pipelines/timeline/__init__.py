@@ -19,11 +19,11 @@ from fastquorum.spark.pipelines.timeline.brokers import broker_availability
 from fastquorum.spark.pipelines.timeline.events import SCHEMA as EVENTS
 from fastquorum.spark.pipelines.timeline.events import events
 from fastquorum.spark.pipelines.timeline.history import COLUMNS, History
-from fastquorum.spark.pipelines.timeline.lives import Event, State, lives_of
+from fastquorum.spark.pipelines.timeline.lives import Event, LifeState, lives_of
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS, partition_availability
 from fastquorum.spark.pipelines.timeline.partitions import SCHEMA as PARTITIONS
 from fastquorum.spark.pipelines.timeline.states import states_of
-from fastquorum.spark.pipelines.timeline.summary import WORST, Told, as_text, summary
+from fastquorum.spark.pipelines.timeline.summary import WORST, SummaryInputs, as_text, summary
 
 __all__ = [
     "BASE_COLUMNS",
@@ -36,12 +36,12 @@ __all__ = [
     "PARTITIONS",
     "Event",
     "History",
-    "State",
+    "LifeState",
     "Timeline",
     "as_report",
     "as_text",
     "based_timeline",
-    "not_told",
+    "unchecked",
     "timeline",
     "timeline_or_why",
 ]
@@ -66,9 +66,9 @@ PACKING: Final = Packing(Timeline, {"events": EVENTS, "partitions": PARTITIONS, 
 def timeline(
     records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None, worst: int = WORST
 ) -> Timeline:
-    """Of one cluster's records, with COLUMNS. Arguments and errors as of `History.of`; ImageFailed also for a change of
-    a partition or broker that is not there, in a history of which all is known."""
-    return _told(History.of(records, image, committed_end), worst)
+    """Make the timeline of one cluster's records, with COLUMNS. Arguments and errors as of `History.of`; ImageFailed
+    also for a change of a partition or broker that is not there, in a history of which all is known."""
+    return _timeline_of(History.of(records, image, committed_end), worst)
 
 
 def based_timeline(
@@ -79,12 +79,12 @@ def based_timeline(
     *,
     log_start: int | None = None,
 ) -> Timeline:
-    """Of one cluster's records, with COLUMNS, and of what there was before the log of each replica: table `base`, with
-    BASE_COLUMNS and at least BASE_TYPES. A log that begins with a snapshot is told from the snapshot on. `log_start` as
-    of `Based.of`, errors as of `timeline`."""
+    """Make the timeline of one cluster's records, with COLUMNS, and of table `base` of each replica, with BASE_COLUMNS
+    and at least BASE_TYPES. If the log begins with a snapshot, the timeline begins there. `log_start` as of `Based.of`,
+    errors as of `timeline`."""
     found = Based.of(records, base, committed_end, log_start)
     history = History.of(found.records, found.image, start_offset=found.start_offset)
-    return _told(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
+    return _timeline_of(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
 
 
 def timeline_or_why(
@@ -96,34 +96,39 @@ def timeline_or_why(
     *,
     log_start: int | None = None,
 ) -> Timeline:
-    """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well.
+    """Make a timeline as `based_timeline` does; where that fails, only a summary that says why: others may need theirs.
     `unproven`: as of `choosing.CHOICE`, for the summary. `log_start`: as of `Based.of`."""
     try:
-        told = based_timeline(records, base, committed_end, log_start=log_start)
-        return told._replace(summary=with_unproven(told.summary, unproven))
+        found = based_timeline(records, base, committed_end, log_start=log_start)
+        return found._replace(summary=with_unproven(found.summary, unproven))
     except (UsageError, ImageFailed) as error:
         return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})
 
 
-def not_told(cluster_id: str | None, why: str) -> pa.Table:
-    """Of a cluster that could not be looked at, packed as what is told of others."""
+def unchecked(cluster_id: str | None, why: str) -> pa.Table:
+    """Return the packed result of a cluster that could not be looked at, and why."""
     return PACKING.packed(cluster_id, PACKING.nothing({"cluster_id": cluster_id, "unchecked": why}))
 
 
 def as_report(found: Iterable[tuple[str | None, Timeline]]) -> dict[str, Any]:
-    """For programs: `events` of all clusters in order, and of each of the `clusters` its summary."""
+    """Return a report for programs: `events` of all clusters in order, and the summary of each of the `clusters`."""
     events, clusters = [], []
-    for cluster_id, told in found:
-        for row in told.events.to_pylist():
+    for cluster_id, each in found:
+        for row in each.events.to_pylist():
             events.append({"cluster_id": cluster_id, **row, "timestamp": row["timestamp"].isoformat()})
-        clusters.append(told.summary)
+        clusters.append(each.summary)
     return {"events": events, "clusters": clusters}
 
 
-def _told(history: History, worst: int) -> Timeline:
+def _timeline_of(history: History, worst: int) -> Timeline:
     happened, lives = lives_of(history)
     states = states_of(history)
-    told = events(history, happened)
+    event_rows = events(history, happened)
     partitions = partition_availability(states)
     brokers = broker_availability(states, lives)
-    return Timeline(told, partitions, brokers, summary(history, states, Told(told, partitions, brokers, lives), worst))
+    return Timeline(
+        event_rows,
+        partitions,
+        brokers,
+        summary(history, states, SummaryInputs(event_rows, partitions, brokers, lives), worst),
+    )

@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints
+from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of, ints
 from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.lives import RECORDS
 from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, CREATION_RECORD, TOPIC_RECORD
 
 BASE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "epoch", "timestamp", "type", "data")
-"""What is read of table `base`."""
+"""Columns that are read from table `base`."""
 BASE_TYPES: Final = (TOPIC_RECORD, CREATION_RECORD, CONFIG_RECORD, *RECORDS)
-"""What is asked of it: a snapshot has many more."""
+"""Types that are read from it; a snapshot has many more."""
 
 
 class Based(NamedTuple):
     """One replica's log, from where on all is known, if it is."""
 
-    replica: Replica
+    replica: ChosenReplica
     records: pa.Table
     """COLUMNS; committed ones, from the snapshot's end on."""
     image: pa.Table | None
@@ -31,13 +31,13 @@ class Based(NamedTuple):
     start_offset: int | None
     """Where what is read begins: the snapshot's end, else where the log is said to begin."""
     end_offset: int
-    """Of records and snapshot, exclusive."""
+    """End of records and snapshot, exclusive."""
 
     @classmethod
     def of(
         cls, records: pa.Table, base: pa.Table, committed_end: int | None = None, log_start: int | None = None
     ) -> Self:
-        """Of one cluster's records, with COLUMNS, of all replicas, and all their snapshots, with BASE_COLUMNS.
+        """Choose from one cluster's records, with COLUMNS, of all replicas, and all their snapshots, with BASE_COLUMNS.
 
         The replica is chosen by records; if there are none, by how far its snapshot goes. `log_start`: where its log
         begins, if that is known. UsageError: as of `chosen_of`.
@@ -56,13 +56,13 @@ class Based(NamedTuple):
         return cls(replica, after, image, start, max(log_end, start))
 
 
-def _furthest(base: pa.Table, otherwise: Replica) -> Replica:
+def _furthest(base: pa.Table, otherwise: ChosenReplica) -> ChosenReplica:
     known = base.filter(base["end_offset"].is_valid())
     if known.num_rows == 0:
         return otherwise
     ranks = [("end_offset", "descending"), ("node_id", "ascending"), ("directory", "ascending")]
-    (first,) = known.take(pc.sort_indices(known, ranks)[:1]).select(Replica._fields).to_pylist()
-    return Replica(**first)
+    (first,) = known.take(pc.sort_indices(known, ranks)[:1]).select(ChosenReplica._fields).to_pylist()
+    return ChosenReplica(**first)
 
 
 def _as_records(image: pa.Table, schema: pa.Schema) -> pa.Table:

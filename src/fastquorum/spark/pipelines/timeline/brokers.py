@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.timeline.lives import Life, State
+from fastquorum.spark.pipelines.timeline.lives import BrokerLife, LifeState
 from fastquorum.spark.pipelines.timeline.states import States
 from fastquorum.types import NO_NODE, NodeId
 
@@ -30,7 +30,7 @@ how long it led them; `led_mean`: that over the time it was registered, null if 
 the end."""
 
 
-def broker_availability(states: States, lives: dict[NodeId, Life]) -> pa.Table:
+def broker_availability(states: States, lives: dict[NodeId, BrokerLife]) -> pa.Table:
     """One row for each broker that was registered or led, of SCHEMA."""
     leads = states.is_there & (states.leaders != NO_NODE)
     leaders, at = np.unique(states.leaders[leads], return_inverse=True)
@@ -41,21 +41,21 @@ def broker_availability(states: States, lives: dict[NodeId, Life]) -> pa.Table:
     led_by = dict(zip(leaders.tolist(), led_ms.tolist(), strict=True))
     led_at_end = dict(zip(at_end.tolist(), counts.tolist(), strict=True))
     rows = [
-        _row(lives.get(each) or Life(each), led_by.get(each, 0), led_at_end.get(each, 0))
+        _row(lives.get(each) or BrokerLife(each), led_by.get(each, 0), led_at_end.get(each, 0))
         for each in sorted({*lives, *led_by})
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def _row(life: Life, led_ms: int, led: int) -> dict[str, Any]:
+def _row(life: BrokerLife, led_ms: int, led: int) -> dict[str, Any]:
     lasted = life.lasted_ms
-    registered_ms = sum(lasted[each] for each in State if each is not State.GONE)
+    registered_ms = sum(lasted[each] for each in LifeState if each is not LifeState.GONE)
     return {
         "broker_id": life.id,
         "registered_ms": registered_ms,
-        "active_ms": lasted[State.ACTIVE],
-        "fenced_ms": lasted[State.FENCED],
-        "controlled_shutdown_ms": lasted[State.SHUTTING_DOWN],
+        "active_ms": lasted[LifeState.ACTIVE],
+        "fenced_ms": lasted[LifeState.FENCED],
+        "controlled_shutdown_ms": lasted[LifeState.SHUTTING_DOWN],
         "bounces": life.bounces,
         "fences": life.fences,
         "state": life.state.value,

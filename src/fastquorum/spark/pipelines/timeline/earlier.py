@@ -19,7 +19,7 @@ from fastquorum.spark.pipelines.timeline.partition_rows import (
     FIELDS,
     TOPIC_FIELDS,
     TOPIC_RECORD,
-    PartitionRows,
+    PartitionHistory,
     lengths,
     numbers,
 )
@@ -31,23 +31,23 @@ LEADER_FIELDS: Final = pa.schema(
 _GONE: Final = -1
 
 
-def carried(history: History, found: PartitionRows) -> Mapping[str, pa.Table]:
-    """By type of record, for `History.after`. Configurations come first, so that they are no change to the rest."""
+def carried(history: History, found: PartitionHistory) -> Mapping[str, pa.Table]:
+    """Return records by type, for `History.after`; configurations first, so that they change nothing later."""
     return {
         CONFIG_RECORD: _configs(history, found),
-        LEADER_RECORD: history.said(LEADER_RECORD, LEADER_FIELDS)[1][-1:],
+        LEADER_RECORD: history.records_of(LEADER_RECORD, LEADER_FIELDS)[1][-1:],
         TOPIC_RECORD: _topics(found),
         CREATION_RECORD: _partitions(found),
     }
 
 
-def _configs(history: History, found: PartitionRows) -> pa.Table:
-    """The last of each owner, if it still counts."""
-    rows, said = history.said(CONFIG_RECORD, CONFIG_FIELDS)
-    is_it = np.asarray(said["name"].combine_chunks().fill_null("")) == MIN_INSYNC_REPLICAS
-    rows, said = rows[is_it], said.filter(pa.array(is_it))
-    owners = said["resourceName"].combine_chunks().dictionary_encode()
-    kinds = np.asarray(said["resourceType"].fill_null(0), np.int64)
+def _configs(history: History, found: PartitionHistory) -> pa.Table:
+    """Return the last configuration of each owner, if it still counts."""
+    rows, configs = history.records_of(CONFIG_RECORD, CONFIG_FIELDS)
+    is_it = np.asarray(configs["name"].combine_chunks().fill_null("")) == MIN_INSYNC_REPLICAS
+    rows, configs = rows[is_it], configs.filter(pa.array(is_it))
+    owners = configs["resourceName"].combine_chunks().dictionary_encode()
+    kinds = np.asarray(configs["resourceType"].fill_null(0), np.int64)
     keys = kinds * (len(owners.dictionary) + 1) + np.asarray(owners.indices.fill_null(len(owners.dictionary)))
     _, from_behind = np.unique(keys[::-1], return_index=True)
     last = np.sort(len(keys) - 1 - from_behind)
@@ -56,21 +56,21 @@ def _configs(history: History, found: PartitionRows) -> pa.Table:
     np.maximum.at(went, found.topics.name_of[topics], removed_rows)
     names = np.asarray(pc.index_in(owners.dictionary_decode(), found.topics.names).fill_null(-1), np.int64)
     is_gone = (kinds == ResourceType.TOPIC) & (names >= 0) & (went[names] > rows)
-    return said.take(pa.array(last)).filter(pa.array(~is_gone[last]))
+    return configs.take(pa.array(last)).filter(pa.array(~is_gone[last]))
 
 
-def _topics(found: PartitionRows) -> pa.Table:
-    """Those that are there, and named."""
+def _topics(found: PartitionHistory) -> pa.Table:
+    """Return the topics that are there, and named."""
     count = len(found.topics.ids)
     is_there = np.ones(count, np.bool_)
     is_there[found.topics.removed[0]] = False
     names = found.topics.names_of(np.arange(count))
-    said = pa.table([found.topics.ids, names], schema=TOPIC_FIELDS)
-    return said.filter(pc.and_(pa.array(is_there), names.is_valid()))
+    topics = pa.table([found.topics.ids, names], schema=TOPIC_FIELDS)
+    return topics.filter(pc.and_(pa.array(is_there), names.is_valid()))
 
 
-def _partitions(found: PartitionRows) -> pa.Table:
-    """Those that are not removed, as far as they are known."""
+def _partitions(found: PartitionHistory) -> pa.Table:
+    """Return the partitions that are not removed, as far as they are known."""
     last = np.append(found.starts[1:], len(found.rows))[: len(found.starts)] - 1
     last = last[~found.is_gone()[last]]
     owners = found.owners[last]
@@ -83,6 +83,6 @@ def _partitions(found: PartitionRows) -> pa.Table:
     for name, values in (("leader", leaders), ("leaderEpoch", leader_epochs), ("partitionEpoch", partition_epochs)):
         columns[name] = pa.array(values[last], pa.int32(), mask=values[last] == UNSAID)
     for name in ("replicas", "isr", "addingReplicas"):
-        at = found.last_said_in(lengths(found.records[name]))[last]
+        at = found.last_stated_in(lengths(found.records[name]))[last]
         columns[name] = found.records[name].combine_chunks().take(pa.array(at, mask=at == UNSAID))
     return pa.table([columns[name] for name in FIELDS.names], schema=FIELDS)

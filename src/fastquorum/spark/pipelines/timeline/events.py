@@ -44,10 +44,10 @@ def events(history: History, of_brokers: list[Happening]) -> pa.Table:
 
 
 def _leaders(history: History) -> list[Happening]:
-    """A leader that is elected again, in a later epoch, is one more."""
-    rows, said = history.said("LEADER_CHANGE", _LEADER_FIELDS)
+    """Return the elections. A leader that is elected again, in a later epoch, is one more."""
+    rows, records = history.records_of("LEADER_CHANGE", _LEADER_FIELDS)
     happened, before = [], None
-    for row, record in zip(rows.tolist(), said.to_pylist(), strict=True):
+    for row, record in zip(rows.tolist(), records.to_pylist(), strict=True):
         leader, epoch = record["leaderId"], int(history.epochs[row])
         after = "" if before is None else f", after {before}"
         granting = _named(record["grantingVoters"] or [])
@@ -58,18 +58,18 @@ def _leaders(history: History) -> list[Happening]:
 
 
 def _voters(history: History) -> list[Happening]:
-    """What each set has that the one before had not. A voter on another disk is another."""
-    rows, said = history.said("KRAFT_VOTERS", _VOTERS_FIELDS)
+    """Return what each set of voters adds to the one before, and lacks. A voter on another disk is another voter."""
+    rows, records = history.records_of("KRAFT_VOTERS", _VOTERS_FIELDS)
     happened: list[Happening] = []
     before: set[tuple[int, str]] | None = None
-    for row, record in zip(rows.tolist(), said.to_pylist(), strict=True):
+    for row, record in zip(rows.tolist(), records.to_pylist(), strict=True):
         voters = {(each["voterId"], each["voterDirectoryId"]) for each in record["voters"] or []}
         if before is None:
             text = f"the voters are {_named(record['voters'] or [])}"
             happened.append(Happening(row, Event.VOTERS, None, text))
         else:
-            for event, those in ((Event.VOTER_REMOVED, before - voters), (Event.VOTER_ADDED, voters - before)):
-                for voter_id, directory in sorted(those):
+            for event, changed in ((Event.VOTER_REMOVED, before - voters), (Event.VOTER_ADDED, voters - before)):
+                for voter_id, directory in sorted(changed):
                     text = f"{event}: {voter_id}, directory {directory}"
                     happened.append(Happening(row, event, voter_id, text))
         before = voters

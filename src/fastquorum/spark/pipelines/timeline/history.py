@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
-from fastquorum.spark.pipelines.choosing import Replica, are_damaged, chosen_of, ints, missing_count, those
+from fastquorum.spark.pipelines.choosing import ChosenReplica, are_damaged, chosen_of, ints, missing_count, select_rows
 from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
-"""What is read of table `records`."""
+"""Columns that are read from table `records`."""
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1
 
@@ -34,13 +34,13 @@ class Carried(NamedTuple):
     """Records of one type that an earlier part of a log came to."""
 
     rows: Ints
-    said: pa.Table
+    records: pa.Table
 
 
 class History(NamedTuple):
     """The records that count, in order. A record's row here is its place in all that is asked of them."""
 
-    replica: Replica
+    replica: ChosenReplica
     offsets: Ints
     epochs: Ints
     times_ms: Ints
@@ -74,7 +74,8 @@ class History(NamedTuple):
         committed_end: int | None = None,
         start_offset: int | None = None,
     ) -> Self:
-        """Of the records of one cluster, with COLUMNS, in any order of replicas, each in order of its offsets or not.
+        """Choose one replica's committed records from the records of one cluster, with COLUMNS, in any order of
+        replicas, each in order of its offsets or not.
 
         `image`: the records of a snapshot at the offset at which `records` begin, in the same form and in their order.
         Without it, a log that begins later than at 0 is told from its first records on: a partition or broker is
@@ -117,7 +118,7 @@ class History(NamedTuple):
             missing_count=missing,
             types=types[counts],
             type_names=type_names,
-            texts=those(whole["data"], counts),
+            texts=select_rows(whole["data"], counts),
         )
 
     @property
@@ -125,8 +126,8 @@ class History(NamedTuple):
         """All is: what there was before the log, and every record since."""
         return self.is_whole and not self.missing_count
 
-    def said(self, kind: str, fields: pa.Schema) -> tuple[Ints, pa.Table]:
-        """The rows of all records of a type, and of each the fields asked for; null is what its text does not have."""
+    def records_of(self, kind: str, fields: pa.Schema) -> tuple[Ints, pa.Table]:
+        """Return the rows of all records of a type, and the fields asked for; null is what its text does not have."""
         rows, found = np.empty(0, np.int64), fields.empty_table()
         if kind in self.type_names:
             is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
@@ -134,11 +135,11 @@ class History(NamedTuple):
         before = self.carried.get(kind)
         if before is None:
             return rows, found
-        chosen = before.said.select(fields.names).cast(fields)
+        chosen = before.records.select(fields.names).cast(fields)
         return np.concatenate([before.rows, rows]), pa.concat_tables([chosen, found])
 
     def after(self, carried: Mapping[str, pa.Table]) -> Self:
-        """The same, with records before it, as an image is: by type, what `said` gives of each, in this order."""
+        """The same, with records before it, as an image is: by type, what `records_of` gives of each, in this order."""
         ends = np.cumsum([0, *(each.num_rows for each in carried.values())])
         count = int(ends[-1])
 
@@ -153,8 +154,8 @@ class History(NamedTuple):
             types=behind(self.types, _NO_TYPE),
             texts=pa.chunked_array([pa.nulls(count, pa.string()), *self.texts.chunks], pa.string()),
             carried={
-                kind: Carried(np.arange(start, start + said.num_rows), said)
-                for start, (kind, said) in zip(ends.tolist(), carried.items(), strict=False)
+                kind: Carried(np.arange(start, start + records.num_rows), records)
+                for start, (kind, records) in zip(ends.tolist(), carried.items(), strict=False)
             },
         )
 
@@ -168,20 +169,21 @@ class History(NamedTuple):
 # --- when, and whether at all -----------------------------------------------------------------------------------------
 
 
-def _damaged_count(records: pa.Table, replica: Replica) -> int:
-    """Of the replica that is read."""
-    damaged = those(records["directory"], are_damaged(records))
+def _damaged_count(records: pa.Table, replica: ChosenReplica) -> int:
+    """Count the damaged records of the replica that is read."""
+    damaged = select_rows(records["directory"], are_damaged(records))
     return int(pc.sum(pc.equal(damaged, replica.directory)).as_py() or 0) if replica.directory is not None else 0
 
 
 def _times(timestamps: pa.ChunkedArray, image_count: int) -> tuple[Ints, int]:
-    """Never back, and how far back they went. Of an image: its latest, for all of it. Without a time: as before."""
-    said = np.asarray(timestamps.cast(pa.int64()).fill_null(_NO_TIME), np.int64)
-    said = np.where(said == _NO_TIME, _NO_TIME, said // 1000)
+    """Return times that never go back, and how far they went back. An image has its latest time, in all rows. A record
+    without a time has the one before."""
+    stated = np.asarray(timestamps.cast(pa.int64()).fill_null(_NO_TIME), np.int64)
+    stated = np.where(stated == _NO_TIME, _NO_TIME, stated // 1000)
     if image_count:
-        said[:image_count] = said[:image_count].max()
-    times = np.maximum.accumulate(said)
+        stated[:image_count] = stated[:image_count].max()
+    times = np.maximum.accumulate(stated)
     known = times[times != _NO_TIME]
     times[times == _NO_TIME] = known[0] if len(known) else 0
-    back = (times - said)[said != _NO_TIME]
+    back = (times - stated)[stated != _NO_TIME]
     return times, int(back.max()) if len(back) else 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.timeline.history import History
-from fastquorum.spark.pipelines.timeline.lives import Life, State
+from fastquorum.spark.pipelines.timeline.lives import BrokerLife, LifeState
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
 from fastquorum.spark.pipelines.timeline.states import States
 
@@ -21,14 +21,14 @@ _DIGITS: Final = 6
 
 
 class _Steps(NamedTuple):
-    """Of one length; the last one has the end in it."""
+    """Steps of one length; the last one has the end in it."""
 
     edges: Ints
     length_ms: int
     end_ms: int
 
 
-def over_time(history: History, states: States, lives: Iterable[Life]) -> dict[str, Any]:
+def over_time(history: History, states: States, lives: Iterable[BrokerLife]) -> dict[str, Any]:
     """For JSON: `begin`, `step_ms`, and for each of what is counted `most` and `mean`, a figure for each step."""
     steps = _steps(history.begin_ms, history.end_ms)
     lives = list(lives)
@@ -37,15 +37,15 @@ def over_time(history: History, states: States, lives: Iterable[Life]) -> dict[s
         "begin": datetime.fromtimestamp(history.begin_ms / 1000, UTC).isoformat(timespec="milliseconds"),
         "step_ms": steps.length_ms,
         **{name: _curve(steps, *_changes(states, flags)) for name, flags in curves.items()},
-        "brokers": _curve(steps, *_broker_changes(lives, {*State} - {State.GONE})),
-        "active_brokers": _curve(steps, *_broker_changes(lives, {State.ACTIVE})),
+        "brokers": _curve(steps, *_broker_changes(lives, {*LifeState} - {LifeState.GONE})),
+        "active_brokers": _curve(steps, *_broker_changes(lives, {LifeState.ACTIVE})),
     }
 
 
-def strips(history: History, lives: Iterable[Life], count: int = STRIPS_MAX) -> list[dict[str, Any]]:
+def strips(history: History, lives: Iterable[BrokerLife], count: int = STRIPS_MAX) -> list[dict[str, Any]]:
     """For JSON: what brokers were, of the `count` that were active for the shortest time, by id. A span is a state,
     and from when until when, in ms since the beginning."""
-    chosen = sorted(lives, key=lambda each: (each.lasted_ms[State.ACTIVE], each.id))[:count]
+    chosen = sorted(lives, key=lambda each: (each.lasted_ms[LifeState.ACTIVE], each.id))[:count]
     return [
         {
             "broker_id": life.id,
@@ -72,7 +72,7 @@ def _changes(states: States, flags: Flags) -> tuple[Ints, Ints]:
     return states.times_ms[at], changes[at]
 
 
-def _broker_changes(lives: list[Life], counted: set[State]) -> tuple[Ints, Ints]:
+def _broker_changes(lives: list[BrokerLife], counted: set[LifeState]) -> tuple[Ints, Ints]:
     """What a broker is in the end, it is still."""
     begins = [begin for life in lives for state, begin, _ in life.spans if state in counted]
     ends = [end for life in lives for state, _, end in life.spans[:-1] if state in counted]

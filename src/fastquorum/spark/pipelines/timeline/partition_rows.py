@@ -26,7 +26,7 @@ TOPIC_RECORD: Final = "TOPIC_RECORD"
 CONFIG_RECORD: Final = "CONFIG_RECORD"
 _REMOVAL_RECORD: Final = "REMOVE_TOPIC_RECORD"
 RECORDS: Final = frozenset({CREATION_RECORD, CHANGE_RECORD, TOPIC_RECORD, _REMOVAL_RECORD, CONFIG_RECORD})
-"""What is looked at."""
+"""Types of records that are looked at."""
 _NODES: Final = pa.list_(pa.int32())
 FIELDS: Final = pa.schema(
     [
@@ -43,14 +43,14 @@ FIELDS: Final = pa.schema(
 TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
 
 
-class Topics(NamedTuple):
+class NumberedTopics(NamedTuple):
     """Every topic that is spoken of. Topics and names are numbered."""
 
     ids: pa.Array
     names: pa.Array
     """Each once."""
     name_of: Ints
-    """Of each topic; the number behind the last where no record says its name."""
+    """Number of each topic's name; the number behind the last where no record has its name."""
     removed: tuple[Ints, Ints]
     """Topics, and the rows at which they went."""
 
@@ -60,18 +60,18 @@ class Topics(NamedTuple):
         return self.names.take(pa.array(found, mask=found == len(self.names)))
 
 
-class Partitions(NamedTuple):
+class NumberedPartitions(NamedTuple):
     """Every partition that is spoken of: by topic, then number."""
 
     topics: Ints
     numbers: Ints
 
 
-class PartitionRows(NamedTuple):
+class PartitionHistory(NamedTuple):
     """n rows, shape (n,) each, by partition, then record."""
 
-    topics: Topics
-    partitions: Partitions
+    topics: NumberedTopics
+    partitions: NumberedPartitions
     min_isr: MinIsr
     records: pa.Table
     """The records about single partitions: those that create one first."""
@@ -86,38 +86,38 @@ class PartitionRows(NamedTuple):
     sources: Ints
     """Which of `records`; UNSAID: none, it is about more than this partition."""
 
-    def said(self, column: Ints) -> Ints:
-        """What each row itself says, of a number that `records` have; UNSAID where nothing."""
+    def stated(self, column: Ints) -> Ints:
+        """Return what each row itself states, of a number that `records` have; UNSAID where nothing."""
         return np.where(self.sources == UNSAID, UNSAID, np.append(column, UNSAID)[self.sources])
 
     def filled(self, column: Ints) -> Ints:
-        """What was said last, by this row or one before it; UNSAID if nothing ever was."""
-        return carried(self.said(column), self.starts)
+        """Return what was stated last, by this row or one before it; UNSAID if nothing ever was."""
+        return carried(self.stated(column), self.starts)
 
-    def last_said_in(self, column: Ints) -> Ints:
-        """In which of `records` that is; UNSAID if in none."""
-        return carried(np.where(self.said(column) == UNSAID, UNSAID, self.sources), self.starts)
+    def last_stated_in(self, column: Ints) -> Ints:
+        """Return which of `records` stated it last; UNSAID if none did."""
+        return carried(np.where(self.stated(column) == UNSAID, UNSAID, self.sources), self.starts)
 
     def at_creation(self) -> Ints:
-        """The row, of these, at which the partition of each row was created; UNSAID where that is not told."""
+        """Return the row, of these, at which the partition of each row was created; UNSAID where that is not known."""
         return carried(np.where(self.kinds == CREATED, np.arange(len(self.kinds)), UNSAID), self.starts)
 
     def is_there(self) -> Flags:
-        """From its creation to its removal; one that changes and was never created is not known to be."""
+        """Return whether the partition is there. One that changes and was never created is not known to be."""
         found: Flags = carried(np.array([1, UNSAID, 0, UNSAID])[self.kinds], self.starts) == 1
         return found
 
     def is_gone(self) -> Flags:
-        """Its topic was removed."""
+        """Return whether its topic was removed."""
         found: Flags = carried(np.array([0, 0, 1, UNSAID])[self.kinds], self.starts) == 1
         return found
 
     def epochs(self) -> tuple[Ints, Ints]:
-        """Of partitions and their leaders: a change counts on the first, one that names a leader, even the same, on
-        both. UNSAID where nothing tells what they began with."""
+        """Return the epochs of partitions and of their leaders. A change raises the first; one that names a leader,
+        even the same, raises both. UNSAID where it is not known what they began with."""
         created = self.at_creation()
         is_change = self.kinds == CHANGED
-        is_election = is_change & (self.said(numbers(self.records["leader"])) != UNSAID)
+        is_election = is_change & (self.stated(numbers(self.records["leader"])) != UNSAID)
         found = []
         for name, counts in (("partitionEpoch", is_change), ("leaderEpoch", is_election)):
             counted, begun = np.cumsum(counts), self.filled(numbers(self.records[name]))
@@ -126,10 +126,10 @@ class PartitionRows(NamedTuple):
         return found[0], found[1]
 
 
-def partition_rows(history: History) -> PartitionRows:
+def partition_rows(history: History) -> PartitionHistory:
     """All that a history says of partitions."""
-    created_rows, created = history.said(CREATION_RECORD, FIELDS)
-    changed_rows, changed = history.said(CHANGE_RECORD, FIELDS)
+    created_rows, created = history.records_of(CREATION_RECORD, FIELDS)
+    changed_rows, changed = history.records_of(CHANGE_RECORD, FIELDS)
     records = pa.concat_tables([created, changed])
     rows = np.concatenate([created_rows, changed_rows])
     topics, topic_of = _topics(history, records["topicId"])
@@ -146,28 +146,28 @@ def partition_rows(history: History) -> PartitionRows:
     rows = np.concatenate([rows, *(each.rows for each in moments)])
     order = np.argsort(owners * max(len(history.offsets), 1) + rows, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(len(partitions.topics)))
-    return PartitionRows(
+    return PartitionHistory(
         topics, partitions, min_isr, records, starts, *(each[order] for each in (owners, rows, kinds, sources))
     )
 
 
 def numbers(column: pa.ChunkedArray) -> Ints:
-    """As `PartitionRows.said` takes them."""
+    """Return a column as `PartitionHistory.stated` takes it."""
     return np.asarray(column.fill_null(UNSAID), np.int64)
 
 
 def lengths(lists: pa.ChunkedArray) -> Ints:
-    """Of lists, likewise."""
+    """Return the lengths of lists as `PartitionHistory.stated` takes them."""
     return np.asarray(pc.list_value_length(lists).fill_null(UNSAID), np.int64)
 
 
 # --- who is spoken of -------------------------------------------------------------------------------------------------
 
 
-def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, Ints]:
+def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[NumberedTopics, Ints]:
     """The topics, and which of them each row about a partition is of."""
-    named_rows, named = history.said(TOPIC_RECORD, TOPIC_FIELDS)
-    removed_rows, removed = history.said(_REMOVAL_RECORD, TOPIC_FIELDS)
+    named_rows, named = history.records_of(TOPIC_RECORD, TOPIC_FIELDS)
+    removed_rows, removed = history.records_of(_REMOVAL_RECORD, TOPIC_FIELDS)
     columns = (named["topicId"], removed["topicId"], of_partitions)
     spoken = pa.chunked_array([chunk for each in columns for chunk in each.chunks], pa.string())
     ids = spoken.dictionary_encode().combine_chunks()
@@ -177,14 +177,14 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, I
     names = named["name"].dictionary_encode().combine_chunks()
     name_of = np.full(len(ids.dictionary), len(names.dictionary))
     name_of[of_named] = np.asarray(names.indices)
-    return Topics(ids.dictionary, names.dictionary, name_of, (of_removed, removed_rows)), of_rows
+    return NumberedTopics(ids.dictionary, names.dictionary, name_of, (of_removed, removed_rows)), of_rows
 
 
-def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[Partitions, Ints, Ints]:
+def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[NumberedPartitions, Ints, Ints]:
     """The partitions, which of them each row is of, and the row at which each is first spoken of. Rows that create one
     come first."""
     of_topics, of_numbers, first, owners = pairs(topics, numbers)
-    return Partitions(of_topics, of_numbers), owners, rows[first]
+    return NumberedPartitions(of_topics, of_numbers), owners, rows[first]
 
 
 # --- rows for what is not said of a partition, and concerns it --------------------------------------------------------
@@ -198,7 +198,7 @@ class _Spread(NamedTuple):
     kind: int
 
 
-def _moments(topics: Topics, partitions: Partitions, since: Ints, min_isr: MinIsr) -> list[_Spread]:
+def _moments(topics: NumberedTopics, partitions: NumberedPartitions, since: Ints, min_isr: MinIsr) -> list[_Spread]:
     everybody = np.zeros(len(partitions.topics), np.int64)
     of_all = np.concatenate([min_isr.brokers.rows, min_isr.defaults.rows])
     named = topics.name_of[partitions.topics]

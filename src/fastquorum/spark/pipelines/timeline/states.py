@@ -11,9 +11,9 @@ from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import (
     CHANGE_RECORD,
     CHANGED,
-    PartitionRows,
-    Partitions,
-    Topics,
+    NumberedPartitions,
+    NumberedTopics,
+    PartitionHistory,
     lengths,
     numbers,
     partition_rows,
@@ -24,8 +24,8 @@ from fastquorum.types import NO_NODE
 class States(NamedTuple):
     """What each partition was from a row on, by partition, then time. Conditions hold only while it is there."""
 
-    topics: Topics
-    partitions: Partitions
+    topics: NumberedTopics
+    partitions: NumberedPartitions
     starts: Ints
     """The first state of each partition; each has one."""
     is_there: Flags
@@ -69,7 +69,7 @@ def states_of(history: History) -> States:
     )
 
 
-def strange(history: History, found: PartitionRows, is_there: Flags) -> Ints:
+def strange(history: History, found: PartitionHistory, is_there: Flags) -> Ints:
     """Changes of partitions that are not there. ImageFailed if that cannot be."""
     changes = np.flatnonzero((found.kinds == CHANGED) & ~is_there)
     if len(changes) and history.is_known:

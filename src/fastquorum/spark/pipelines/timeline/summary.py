@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.timeline.history import History
-from fastquorum.spark.pipelines.timeline.lives import Event, Life
+from fastquorum.spark.pipelines.timeline.lives import BrokerLife, Event
 from fastquorum.spark.pipelines.timeline.over_time import over_time, strips
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
 from fastquorum.spark.pipelines.timeline.states import States
@@ -19,20 +19,20 @@ _MINUTE_MS: Final = 60_000
 _TIES: Final = [("topic", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
 
 
-class Told(NamedTuple):
-    """What a summary is made from."""
+class SummaryInputs(NamedTuple):
+    """Inputs of a summary."""
 
     happened: pa.Table
     partitions: pa.Table
     brokers: pa.Table
-    lives: Mapping[NodeId, Life]
+    lives: Mapping[NodeId, BrokerLife]
 
 
-def summary(history: History, states: States, told: Told, worst: int = WORST) -> dict[str, Any]:
+def summary(history: History, states: States, inputs: SummaryInputs, worst: int = WORST) -> dict[str, Any]:
     """For JSON. Of each condition the `worst` partitions, longest first, and of brokers those fenced longest; none
     that never were. `unknown_partitions`, `missing_records` and `unreadable_records`: what the sums do not have in
     them. `over_time` and `strips`: see there."""
-    happened, partitions, brokers, lives = told
+    happened, partitions, brokers, lives = inputs
     return {
         **history.replica._asdict(),
         "begin": _when(history.begin_ms),
@@ -54,45 +54,45 @@ def summary(history: History, states: States, told: Told, worst: int = WORST) ->
     }
 
 
-def as_text(said: dict[str, Any]) -> Iterator[str]:
-    """A summary, line by line."""
-    if "unchecked" in said:
-        yield f"cluster {said['cluster_id']} could not be told: {said['unchecked']}"
+def as_text(found: dict[str, Any]) -> Iterator[str]:
+    """Yield a summary, line by line."""
+    if "unchecked" in found:
+        yield f"cluster {found['cluster_id']} could not be told: {found['unchecked']}"
         return
     yield (
-        f"cluster {said['cluster_id']}, as node {said['node_id']} has it: {said['begin']} to {said['end']}, "
-        f"{_minutes(said['lasted_ms'])}, up to offset {said['end_offset']}"
+        f"cluster {found['cluster_id']}, as node {found['node_id']} has it: {found['begin']} to {found['end']}, "
+        f"{_minutes(found['lasted_ms'])}, up to offset {found['end_offset']}"
     )
-    yield from _doubts(said)
-    counts = ", ".join(f"{name} {count} {'time' if count == 1 else 'times'}" for name, count in said["events"].items())
+    yield from _doubts(found)
+    counts = ", ".join(f"{name} {count} {'time' if count == 1 else 'times'}" for name, count in found["events"].items())
     yield f"events: {counts}" if counts else "nothing happened to any node"
-    partitions = said["partitions"]
+    partitions = found["partitions"]
     yield f"{partitions['count']} partitions, {partitions['at_end']['count']} of them at the end"
     for each in CONDITIONS:
         name = each.replace("_", "-")
         yield f"{name}: {_minutes(partitions[f'{each}_ms'])} in sum, {partitions['at_end'][each]} at the end"
-        for row in said["worst_partitions"][each]:
+        for row in found["worst_partitions"][each]:
             longest = _minutes(row[f"longest_{each}_ms"])
             yield f"  {row['topic']}-{row['partition']}: {_minutes(row[f'{each}_ms'])}, {longest} at a stretch"
-    for row in said["worst_brokers"]:
+    for row in found["worst_brokers"]:
         yield f"broker {row['broker_id']}: fenced for {_minutes(row['fenced_ms'])}, {row['bounces']} bounces"
 
 
-def _doubts(said: dict[str, Any]) -> Iterator[str]:
-    if "unproven" in said:
-        yield f"not proven: {said['unproven']}"
-    if not said["is_whole"]:
-        unknown = said["unknown_partitions"]
+def _doubts(found: dict[str, Any]) -> Iterator[str]:
+    if "unproven" in found:
+        yield f"not proven: {found['unproven']}"
+    if not found["is_whole"]:
+        unknown = found["unknown_partitions"]
         yield f"what was before the log is not known; {unknown} partitions changed before it says what they were"
-    if said["missing_records"]:
+    if found["missing_records"]:
         yield (
-            f"{said['missing_records']} records are missing from this log, or damaged, and no other is without a hole; "
-            f"{said['unknown_partitions']} partitions changed before it says what they were"
+            f"{found['missing_records']} records are missing from this log, or damaged, and no other is without a "
+            f"hole; {found['unknown_partitions']} partitions changed before it says what they were"
         )
-    if said["unreadable_records"]:
-        yield f"{said['unreadable_records']} records cannot be read: damage, or a type or version unknown here"
-    if said["clock_back_ms"]:
-        yield f"the clock went back, by {said['clock_back_ms']} ms at most; it stands still for as long"
+    if found["unreadable_records"]:
+        yield f"{found['unreadable_records']} records cannot be read: damage, or a type or version unknown here"
+    if found["clock_back_ms"]:
+        yield f"the clock went back, by {found['clock_back_ms']} ms at most; it stands still for as long"
 
 
 def _sums(partitions: pa.Table) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was found, as Arrow tables with brokers' own ids."""
+"""Results of `placement` as Arrow tables with brokers' own ids."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastquorum.controller.planning import NOBODY, Loss, Plan, Reason
-from fastquorum.spark.pipelines.placement.layouts import Cluster, Ints
+from fastquorum.spark.pipelines.placement.layouts import Ints, PlannedCluster
 
 _NODES: Final = pa.list_(pa.int32())
 _COUNTS: Final = ("replicas", "leaders", "preferred", "replicas_after", "leaders_after", "preferred_after")
@@ -51,8 +51,8 @@ MOVES: Final = pa.schema(
 REASONS: Final = tuple((reason, reason.name.lower()) for reason in Reason if reason.name)
 
 
-def states_of(cluster: Cluster) -> list[str]:
-    """Of each broker, in words."""
+def states_of(cluster: PlannedCluster) -> list[str]:
+    """Return the state of each broker, in words."""
     brokers = cluster.layout.brokers
     return [
         "active" if active else "not registered" if not registered else "fenced" if fenced else "shutting down"
@@ -60,8 +60,8 @@ def states_of(cluster: Cluster) -> list[str]:
     ]
 
 
-def broker_rows(cluster: Cluster, plan: Plan) -> pa.Table:
-    """BROKERS."""
+def broker_rows(cluster: PlannedCluster, plan: Plan) -> pa.Table:
+    """Return the rows of brokers (BROKERS)."""
     layout, after, brokers = cluster.layout, plan.layout, cluster.layout.brokers
     gains, gives = _exchanged(plan, brokers.total)
     columns = [
@@ -86,7 +86,7 @@ def broker_rows(cluster: Cluster, plan: Plan) -> pa.Table:
 
 
 def elected(plan: Plan) -> Ints:
-    """Who leads each partition in the end: its preferred leader, where that is in sync and active."""
+    """Return the leader of each partition in the end: its preferred leader, where that is in sync and active."""
     layout = plan.layout
     if layout.replicas.shape[1] == 0:
         return layout.leaders
@@ -103,7 +103,7 @@ def _exchanged(plan: Plan, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return gains, gives
 
 
-def loss_rows(cluster: Cluster, of_brokers: Sequence[Loss], of_racks: Sequence[Loss]) -> pa.Table:
+def loss_rows(cluster: PlannedCluster, of_brokers: Sequence[Loss], of_racks: Sequence[Loss]) -> pa.Table:
     """LOSSES."""
     brokers = cluster.layout.brokers
     both = [*of_brokers, *of_racks]
@@ -128,7 +128,7 @@ def loss_rows(cluster: Cluster, of_brokers: Sequence[Loss], of_racks: Sequence[L
     return pa.table(columns, schema=LOSSES)
 
 
-def move_rows(cluster: Cluster, plan: Plan) -> pa.Table:
+def move_rows(cluster: PlannedCluster, plan: Plan) -> pa.Table:
     """MOVES."""
     ids = cluster.layout.brokers.ids
     topics = pa.DictionaryArray.from_arrays(
