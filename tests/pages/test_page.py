@@ -78,7 +78,7 @@ def test_a_long_report_is_packed_and_comes_out_equal(tmp_path: Path) -> None:
 def test_what_is_no_page_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.html").write_text("<html></html>")
     assert main([str(tmp_path / "other.html")]) == 2
-    assert "this is no page of a report" in capsys.readouterr().err
+    assert "this is not a page of a report" in capsys.readouterr().err
     assert main([str(tmp_path / "none.html")]) == 2
     assert capsys.readouterr().err.endswith("none.html: No such file or directory\n")
     assert main([]) == 2
@@ -103,8 +103,8 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no page of a report"),
-        ("<html></html>", "no page of a report"),
+        ("", "not a page of a report"),
+        ("<html></html>", "not a page of a report"),
         ('<script type="application/gzip" id="report">AAAA</script></body>', "damaged"),
         ('<script type="application/gzip" id="report">?</script></body>', "damaged"),
         ('<script type="application/json" id="report">{</script></body>', "damaged"),

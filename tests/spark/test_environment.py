@@ -87,7 +87,7 @@ def test_all_that_is_missing_is_named_at_once() -> None:
     [
         ("echo '[[3, 9], []]'", "is Python 3.9, and this process runs"),
         (f"echo '[{list(sys.version_info[:2])}, [\"fastquorum\"]]'", "does not have fastquorum"),
-        ("echo 'No such notebook' >&2; exit 1", "is no Python"),
+        ("echo 'No such notebook' >&2; exit 1", "is not a Python"),
     ],
 )
 def test_workers_with_another_python_are_found_out_before_spark_starts(tmp_path: Path, script: str, says: str) -> None:

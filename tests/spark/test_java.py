@@ -62,8 +62,8 @@ def test_an_old_java_is_passed_over_and_named(environment: dict[str, str], tmp_p
     ("script", "says"),
     [
         (None, "No such file or directory"),
-        ("exit 0", "says no version: nothing"),
-        ("echo what do you mean", "says no version: what do you mean"),
+        ("exit 0", "reports no version: nothing"),
+        ("echo what do you mean", "reports no version: what do you mean"),
         ("echo 'cannot map its heap'; exit 1", "-version ends with 1: cannot map its heap"),
     ],
 )

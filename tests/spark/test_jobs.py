@@ -222,7 +222,7 @@ def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(
     words, out, page = ["spark", "timeline", str(tmp_path / "logs")], tmp_path / "told", tmp_path / "told.html"
     assert main([*words, "--out", str(out), "--html", str(page)]) == 1
     shown = capsys.readouterr().out
-    assert "cluster torn could not be told: of 2 replicas of cluster torn no majority shares a record" in shown
+    assert "cluster torn has no timeline: of 2 replicas of cluster torn no majority shares a record" in shown
     assert "broker 13 was fenced" in shown
     tables = {each.name: pyarrow.parquet.read_table(each) for each in sorted(out.iterdir())}
     assert list(tables) == ["brokers", "events", "partitions", "summary"]

@@ -72,8 +72,9 @@ def test_who_takes_connections_and_says_nothing_is_no_spark(
         place = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["audit", "replicas", str(CLUSTER), "--master", f"{kind}{place}"]) == 2
     assert capsys.readouterr().err == (
-        f"fastquorum audit replicas: no Spark can be reached at {kind}{place}: {place}: it takes connections, and says "
-        "nothing for 0.2 s; start it, or name another --master: local[*], or the URL of a Spark cluster that runs\n"
+        f"fastquorum audit replicas: no Spark can be reached at {kind}{place}: {place}: it accepts connections, but "
+        "sends nothing for 0.2 s; start it, or name another --master: local[*], or the URL of a Spark cluster that "
+        "runs\n"
     )
 
 

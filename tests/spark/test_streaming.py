@@ -69,5 +69,5 @@ def test_directories_are_followed_and_what_cannot_be_is_said(spark: "SparkSessio
     found = spark.sql("select node_id, max(offset), count(*) from followed group by node_id order by node_id").collect()
     assert [tuple(row) for row in found] == [(1, 5, 6), (2, 5, 6), (3, 3, 4)]
     refused = stream(spark, path=str(tmp_path)).writeStream.format("memory").queryName("refused").start()
-    with pytest.raises(StreamingQueryException, match=r"UsageError: nothing says who the voters of cluster a-cluster"):
+    with pytest.raises(StreamingQueryException, match=r"UsageError: nothing names the voters of cluster a-cluster"):
         refused.awaitTermination()

@@ -255,7 +255,7 @@ def _copied(
         if at < task.end:
             begins = log.extent().start_offset
             if begins <= at:  # what was read is never read again
-                raise NotReady(f"offset {at} was said to be gone, and is there: the log begins at {begins}")
+                raise NotReady(f"offset {at} was reported as gone, and is there: the log begins at {begins}")
             lost(options, f"{options.bootstrap}: its log", at, begins, task.end)
             at = begins
     return tuple(found)

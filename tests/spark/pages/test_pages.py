@@ -62,7 +62,7 @@ def test_of_500_replicas_the_wrong_ones_come_first_however_little_is_wrong() -> 
 
 def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
     lost = "its log ends at 1839, and its own snapshot is of all below 3829"
-    why = "who has lost records cannot tell whether it held these"
+    why = "replicas that have lost records may have held these"
     same = {"committed_end": 3829}
     report = audit(
         [
@@ -72,17 +72,17 @@ def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
         ]
     )
     seen = looked(audit_replicas.page_of(report), report)
-    assert f"Of 1 replica nobody can tell: {why}." in seen.said
+    assert f"1 replica cannot be judged: {why}." in seen.said
     assert f"divergent from offset 1,839 on, 7,138 bytes: {lost}" in seen.said
-    assert "node 1, controller-1: nobody can tell, 3,829 to 3,836" in {
-        each.replace("504 bytes", "nobody can tell") for each in seen.titles
+    assert "node 1, controller-1: not known, 3,829 to 3,836" in {
+        each.replace("504 bytes", "not known") for each in seen.titles
     }
 
 
 def test_a_cluster_of_which_nothing_is_left_makes_a_page_too() -> None:
     gone = {"verdict": "undecided", "committed_end": None, "end_offset": 0, "why": "its log is empty"}
     report = audit([replica(1, node, **gone) for node in (1, 2, 3)])
-    assert "Of 3 replicas nobody can tell: its log is empty." in looked(audit_replicas.page_of(report), report).said
+    assert "3 replicas cannot be judged: its log is empty." in looked(audit_replicas.page_of(report), report).said
 
 
 def test_foreign_names_on_a_page_are_text() -> None:
@@ -106,12 +106,12 @@ def test_a_cluster_that_could_not_be_told_is_a_warning_and_the_others_are_drawn(
     untold = [{"cluster_id": f"torn-{nth}", "unchecked": f"no majority shares a record{EVIL}"} for nth in range(12)]
     report = {"events": one["events"], "clusters": [*one["clusters"], *untold]}
     seen = looked(timeline.page_of(report), report)
-    assert f"Cluster torn-9 could not be told: no majority shares a record{EVIL}." in seen.said
-    assert "Not told either: 2 more clusters; the JSON has all." in seen.said
+    assert f"Cluster torn-9 has no timeline: no majority shares a record{EVIL}." in seen.said
+    assert "No timeline either: 2 more clusters; the JSON has all." in seen.said
     assert "Who led the quorum" in seen.said
-    assert Card("could not be told", "12", Pen.BAD) in timeline.page_of(report).cards
+    assert Card("without a timeline", "12", Pen.BAD) in timeline.page_of(report).cards
     nothing: dict[str, Any] = {"events": [], "clusters": untold}
-    assert "Cluster torn-0 could not be told" in looked(timeline.page_of(nothing), nothing).said
+    assert "Cluster torn-0 has no timeline" in looked(timeline.page_of(nothing), nothing).said
 
 
 def test_the_real_clusters_story_is_drawn() -> None:

@@ -223,7 +223,10 @@ def test_a_leader_that_is_not_in_the_isr_is_told_once(tmp_path: Path) -> None:
 
 def test_an_isr_beyond_the_replicas(tmp_path: Path) -> None:
     row = only(Log().begun().add(change(isr=[1, 9])).write(tmp_path / "n1"))
-    assert (row["kind"], row["says"]) == ("isr-outside-replicas", "ISR [1, 9] has who is no replica: [1, 2, 3]")
+    assert (row["kind"], row["says"]) == (
+        "isr-outside-replicas",
+        "ISR [1, 9] has a member that is not a replica: [1, 2, 3]",
+    )
 
 
 def test_replicas_that_leave_the_isr_behind(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_what_is_read_without_a_majority_of_the_voters_says_that_nothing_proves_
     with_snapshots = pa.concat_tables([known, snapshots([(4, 1), None])], promote_options="default")
     (row,) = choice_of(batches(logs), with_snapshots).to_pylist()
     assert (
-        "of which only what a snapshot or durable mark tells of, below offset 4, is known to be committed"
+        "of which only what a snapshot or durable mark covers, below offset 4, is known to be committed"
         in row["unproven"]
     )
     whole = pa.concat_tables([known, snapshots([(10, 1), None])], promote_options="default")

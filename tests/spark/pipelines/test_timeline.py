@@ -346,7 +346,7 @@ def test_of_a_cluster_that_cannot_be_told_the_report_says_why_and_the_others_are
     assert "no majority shares a record" in none_shared["unchecked"]
     assert (well["cluster_id"], well["partitions"]["count"], "unchecked" in well) == ("c", 1, False)
     assert {each["cluster_id"] for each in report["events"]} == {"well"}
-    assert [*as_text(none_shared)] == [f"cluster torn could not be told: {none_shared['unchecked']}"]
+    assert [*as_text(none_shared)] == [f"cluster torn has no timeline: {none_shared['unchecked']}"]
     tables = PACKING.tables(found)
     assert tables["partitions"]["cluster_id"].to_pylist() == ["well"]
     assert tables["summary"]["cluster_id"].to_pylist() == [*clusters]

@@ -25,7 +25,7 @@ _LOOKED_AT: Final = {
     "partition_elections": "changes of a partition's leader",
     "isr_shrinks": "ISRs that lost members",
 }
-MISSING: Final = "{:,} records are missing from this log, damaged, or of an unknown type: nobody looked at them"
+MISSING: Final = "{:,} records are missing from this log, damaged, or of an unknown type: they were not looked at"
 """For a cluster of which no replica is without a hole."""
 
 

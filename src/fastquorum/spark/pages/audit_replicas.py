@@ -22,7 +22,7 @@ _VERDICTS: Final = {
 _RANKS: Final = {verdict: nth for nth, verdict in enumerate(_VERDICTS)}
 _KEYS: Final = (
     Key("as the majority has it", Pen.GOOD),
-    Key("nobody can tell", Pen.NEUTRAL),
+    Key("not known", Pen.NEUTRAL),
     Key("uncommitted or stale tail, torn end", Pen.WARN),
     Key("divergent", Pen.BAD),
 )
@@ -71,7 +71,7 @@ def warnings_of(report: dict[str, Any]) -> Iterator[str]:
         yield f"Nodes {nodes} of {of_cluster(replicas[0]['cluster_id'])} lack committed records: {why}."
     whys = [each["why"] for each in report["undecided"]]
     for why in list(dict.fromkeys(whys))[:DRAWN_MAX]:
-        yield f"Of {counted(whys.count(why), 'replica')} nobody can tell: {why}."
+        yield f"{counted(whys.count(why), 'replica')} cannot be judged: {why}."
     for note in report["notes"]:
         yield f"{note['text'][0].upper()}{note['text'][1:]}."
 
@@ -161,7 +161,7 @@ def _cluster(replicas: Sequence[dict[str, Any]]) -> Iterator[Part]:
 def _strips(replicas: Sequence[dict[str, Any]], committed: int | None) -> Strips:
     marks = [] if committed is None else [Marker(committed, f"committed, {committed:,}")]
     strips = [Strip(_name(each), list(_spans(each, committed))) for each in replicas]
-    title = "Offsets that each replica has, and whose they are"
+    title = "Offsets of each replica, and whether the majority has them"
     return Strips("offsets", title, Axis("offset", "count", has_zero=False), _KEYS, strips, marks)
 
 

@@ -15,7 +15,7 @@ def page_of(report: dict[str, Any]) -> Page:
         title="fastquorum spark demo",
         heading="Three controllers of Apache Kafka 4.3.0",
         subtitles=[
-            "What they left on disk, audited and told as a story.",
+            "What they left on disk: an audit of it, and what happened.",
             f"{counted(len(audit['replicas']), 'directory', 'directories')}, looked at in {report['seconds']} s.",
         ],
         report=report,
@@ -27,9 +27,11 @@ def page_of(report: dict[str, Any]) -> Page:
         ],
         warnings=[*audit_replicas.warnings_of(audit), *timeline.warnings_of(story)],
         sections=[
-            Section("Do the replicas hold the same bytes?", [Prose("As `fastquorum audit replicas` tells it.")]),
+            Section(
+                "Do the replicas hold the same bytes?", [Prose("This is what `fastquorum audit replicas` reports.")]
+            ),
             *audit_replicas.sections_of(audit),
-            Section("What happened?", [Prose("As `fastquorum report timeline` tells it.")]),
+            Section("What happened?", [Prose("This is what `fastquorum report timeline` reports.")]),
             *timeline.sections_of(story),
         ],
     )

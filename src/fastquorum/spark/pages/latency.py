@@ -50,7 +50,7 @@ def _sections(report: dict[str, Any]) -> Iterator[Section]:
     yield Section("Figures, in microseconds", list(_figures(report["latencies"], report["by"])))
     if report["doubles"]:
         doubles = [Prose(each) for each in report["doubles"][:10]]
-        yield Section(f"Told of twice, counted once: {counted(len(report['doubles']), 'file')}", doubles)
+        yield Section(f"Found twice, counted once: {counted(len(report['doubles']), 'file')}", doubles)
 
 
 def _figures(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:

@@ -43,9 +43,9 @@ def warnings_of(report: dict[str, Any]) -> Iterator[str]:
     """Warn of clusters without a timeline, and of doubts about those that are drawn."""
     unchecked = [each for each in report["clusters"] if "unchecked" in each]
     for each in unchecked[:DRAWN_MAX]:
-        yield f"{heading_of(each['cluster_id'])} could not be told: {each['unchecked']}."
+        yield f"{heading_of(each['cluster_id'])} has no timeline: {each['unchecked']}."
     if (more := len(unchecked) - DRAWN_MAX) > 0:
-        yield f"Not told either: {counted(more, 'more cluster')}; the JSON has all."
+        yield f"No timeline either: {counted(more, 'more cluster')}; the JSON has all."
     for each in _worst_first(report)[:DRAWN_MAX]:
         yield from _doubts(each)
 
@@ -78,7 +78,7 @@ def _cards(report: dict[str, Any]) -> Iterator[Card]:
     clusters = _worst_first(report)
     yield Card("clusters", text(len(report["clusters"])))
     if unchecked := len(report["clusters"]) - len(clusters):
-        yield Card("could not be told", text(unchecked), Pen.BAD)
+        yield Card("without a timeline", text(unchecked), Pen.BAD)
     yield Card("brokers", text(sum(each["brokers"] for each in clusters)))
     yield Card("partitions", text(sum(each["partitions"]["count"] for each in clusters)))
     for event, label in ((_LEADER, "elections"), ("fenced", "times a broker was fenced")):

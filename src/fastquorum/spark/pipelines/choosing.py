@@ -119,7 +119,7 @@ def _why_unproven(of_all: Audited, end: int) -> str | None:
     if end <= proven_end:
         return None
     absent = sorted(str(each.id) for each in of_all.voters - of_all.seats)
-    known = f"only what a snapshot or durable mark tells of, below offset {proven_end}," if proven_end else "nothing"
+    known = f"only what a snapshot or durable mark covers, below offset {proven_end}," if proven_end else "nothing"
     return (
         f"{len(absent)} of {len(of_all.voters)} voters ({', '.join(absent)}) have no directory here: this is "
         f"what the others share, up to offset {end}, of which {known} is known to be committed"

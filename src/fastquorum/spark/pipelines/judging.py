@@ -30,11 +30,11 @@ _SILENT: Final = -5
 """In place of a vote."""
 _TWO_MINDS: Final = -6
 """The same, of a node of which two directories contradict each other."""
-LOST: Final = "who has lost records cannot tell whether it held these"
+LOST: Final = "replicas that have lost records may have held these"
 NOBODY: Final = "no majority of the voters' directories holds the same"
-_TWO: Final = "another replica has other bytes of the same epoch there, and nobody can tell which are right"
+_TWO: Final = "another replica has other bytes of the same epoch there, and it is not known which are right"
 LATER: Final = (
-    "its records there are of a later epoch than those that a majority has: which were committed nobody can tell"
+    "its records there are of a later epoch than those that a majority has: it is not known which were committed"
 )
 
 Flags = npt.NDArray[np.bool_]

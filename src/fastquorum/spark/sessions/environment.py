@@ -25,7 +25,7 @@ def is_local(master: str) -> bool:
 
 
 def check_packages() -> None:
-    """SparkEnvironmentError if a Python package is missing, or is of a version that does not do."""
+    """SparkEnvironmentError if a Python package is missing, or has a version that is not supported."""
     _refuse(package_flaws(versions()))
 
 

@@ -101,7 +101,7 @@ def _look_into(executable: str, environment: Mapping[str, str]) -> tuple[str, fr
     output = _ask(executable, "-version", environment)
     match = _VERSION.search(output)
     if match is None:
-        raise _Unfit(f"{executable} says no version: {(output.strip().splitlines() or ['nothing'])[0]}")
+        raise _Unfit(f"{executable} reports no version: {(output.strip().splitlines() or ['nothing'])[0]}")
     if int(match[2]) < JAVA_MIN:
         raise _Unfit(f"{executable} is Java {match[1]}, older than {JAVA_MIN}")
     modules = _ask(executable, "--list-modules", environment).splitlines()

@@ -99,7 +99,7 @@ def _silence(connection: socket.socket, place: str, kind: _Kind) -> str | None:
         connection.sendall(kind.greeting)
         connection.recv(_ANSWER_BYTES)  # all of it: what is left unread is a reset in the other one's log
     except TimeoutError:
-        return f"{place}: it takes connections, and says nothing for {SILENCE_S:g} s"
+        return f"{place}: it accepts connections, but sends nothing for {SILENCE_S:g} s"
     except OSError:
         return None
     return None

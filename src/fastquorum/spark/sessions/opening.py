@@ -89,7 +89,7 @@ def open_session(app_name: str, master: str, config: Mapping[str, object] | None
                 raise
             raise SparkEnvironmentError(
                 f"Java {java.version} ({java.executable}, {java.why}) ended before Spark was up",
-                "what it said stands above; fastquorum doctor --spark looks for the reason",
+                "its output stands above; fastquorum doctor --spark looks for the reason",
             ) from error
 
 

@@ -63,7 +63,7 @@ def package_flaws(found: Mapping[str, str]) -> list[Flaw]:
         verb = "is" if len(missing) == 1 else "are"
         return [Flaw(f"{' and '.join(missing)} {verb} not installed", INSTALL)]
     return [
-        Flaw(f"{needed.package} {found[needed.package]} does not do", f"pip install '{needed}'")
+        Flaw(f"{needed.package} {found[needed.package]} is not supported", f"pip install '{needed}'")
         for needed in NEEDED
         if not _is_within(found[needed.package], needed)
     ]
@@ -87,7 +87,7 @@ def _flaws_of(name: str, python: str, environment: Mapping[str, str]) -> list[Fl
     try:
         version, missing = json.loads(done.stdout)
     except ValueError:
-        return [Flaw(f"{name}={python} is no Python", hint)]
+        return [Flaw(f"{name}={python} is not a Python", hint)]
     if tuple(version) != sys.version_info[:2]:
         here = _text(sys.version_info[:2])
         return [

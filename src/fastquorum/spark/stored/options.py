@@ -166,7 +166,7 @@ def refuse_streams_options(options: ReadOptions) -> None:
         if is_given:
             raise UsageError(f"option {name} means nothing to a batch read", "it is for spark.readStream")
     if not options.fail_on_data_loss and not options.bootstrap:
-        hint = "it is for a quorum and for streams; mode says what becomes of damage"
+        hint = "it is for a quorum and for streams; mode says how damage is treated"
         raise UsageError("option failOnDataLoss means nothing to a batch read of directories", hint)
 
 

@@ -211,7 +211,7 @@ def _unreadable(path: str, error: Exception) -> DirectoryError:
     if isinstance(error, FileNotFoundError | NotADirectoryError) and os.path.islink(path) and not os.path.exists(path):
         return dangling(path)
     if isinstance(error, FileNotFoundError):
-        return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
+        return DirectoryError("is not there", "was it removed meanwhile, by retention or by hand?", path)
     if isinstance(error, NotADirectoryError):
         return DirectoryError("is a file", "name a data directory, a log directory, or one with such below it", path)
     if isinstance(error, PermissionError):

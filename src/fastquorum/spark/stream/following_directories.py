@@ -100,8 +100,8 @@ class FollowedDirectories:
     def _gone(self, directory: str, offset: Offset) -> None:
         if self._scan.options.fail_on_data_loss:
             hint = "option failOnDataLoss=false goes on without it"
-            raise UsageError(f"the log at {directory}, read up to offset {offset}, is there no more", hint)
-        self._tell(f"the log at {directory} is there no more: what followed offset {offset} is left out", directory, -1)
+            raise UsageError(f"the log at {directory}, read up to offset {offset}, is gone", hint)
+        self._tell(f"the log at {directory} is gone: what followed offset {offset} is left out", directory, -1)
 
     def _check_reaches(self, log: FoundLog, offset: Offset) -> None:
         """Warn if the log ends below `offset`. A replaced disk may be why: its node then fetches the rest again."""
@@ -214,7 +214,7 @@ class FollowedDirectories:
     def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[VotingNode]) -> None:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
         if not voters:
-            raise UsageError(f"nothing says who the voters of cluster {cluster_id} are ({where})", _HINT)
+            raise UsageError(f"nothing names the voters of cluster {cluster_id} ({where})", _HINT)
         seats = _seats(logs, voters)
         voting = [log for log, seat in zip(logs, seats, strict=True) if seat is not None]
         for one, other in pairwise(sorted(voting, key=lambda log: (log.node_id or 0, log.directory))):

@@ -218,7 +218,9 @@ class PartitionAudit:
                 if kind is FindingKind.LEADER_NOT_IN_ISR:
                     says = f"leader {lives.leaders[at]} is not in ISR {isr}"
                 else:
-                    says = f"ISR {isr} has who is no replica: {self._replicas.text(int(lives.replicas[at]))}"
+                    says = (
+                        f"ISR {isr} has a member that is not a replica: {self._replicas.text(int(lives.replicas[at]))}"
+                    )
                 found.append(self._of(kind, at, says))
         return found
 

@@ -176,7 +176,7 @@ def _of_log(text: str) -> Iterator[Row]:
         if fields[0].startswith("Tag="):
             fields = fields[1:]
         if len(fields) != _HISTOGRAM + 1:
-            raise ValueError(f"line {number} is of no HdrHistogram log")
+            raise ValueError(f"line {number} is not of an HdrHistogram log")
         try:
             whole.add(Histogram.decode(fields[_HISTOGRAM].strip()))
         except ValueError as error:

@@ -77,4 +77,4 @@ def _voters(history: History) -> list[Happening]:
 
 
 def _named(voters: list[dict[str, Any]]) -> str:
-    return ", ".join(str(each["voterId"]) for each in voters) or "nobody that the log names"
+    return ", ".join(str(each["voterId"]) for each in voters) or "no voter that the log names"

@@ -88,7 +88,7 @@ class History(NamedTuple):
         """
         clusters = pc.unique(records["cluster_id"]).to_pylist()
         if len(clusters) > 1:
-            raise UsageError(f"records of {len(clusters)} clusters are no one history", "hand in one cluster's")
+            raise UsageError(f"records of {len(clusters)} clusters are not one history", "hand in one cluster's")
         chosen, replica = chosen_of(records.select(COLUMNS), committed_end)
         image_count = 0 if image is None else image.num_rows
         whole = chosen if image is None else pa.concat_tables([image.select(COLUMNS), chosen])

@@ -57,7 +57,7 @@ def summary(history: History, states: States, inputs: SummaryInputs, worst: int 
 def as_text(found: dict[str, Any]) -> Iterator[str]:
     """Yield a summary, line by line."""
     if "unchecked" in found:
-        yield f"cluster {found['cluster_id']} could not be told: {found['unchecked']}"
+        yield f"cluster {found['cluster_id']} has no timeline: {found['unchecked']}"
         return
     yield (
         f"cluster {found['cluster_id']}, as node {found['node_id']} has it: {found['begin']} to {found['end']}, "
