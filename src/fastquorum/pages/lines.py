@@ -98,10 +98,8 @@ def _tooltips(chart: Chart, x: Range, field: Field) -> Iterator[str]:
         if nth < len(values) and values[nth] == values[begin]:
             continue
         left, right = field.across(x, places[begin]), field.across(x, places[nth])
-        values_text = "; ".join(
-            f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True)
-        )
-        title = f"{_place(chart.x, places[begin])}: {values_text}"
+        parts = "; ".join(f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True))
+        title = f"{_place(chart.x, places[begin])}: {parts}"
         yield (
             f'<rect class="hit" x="{left:.1f}" y="{field.top}" width="{right - left:.1f}" '
             f'height="{field.floor - field.top}"><title>{shown(title)}</title></rect>'

@@ -26,7 +26,7 @@ from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMN
 from fastquorum.spark.pipelines.invariants.findings import (
     NOTHING,
     FindingKind,
-    InvariantFinding,
+    LogFinding,
     LogOwner,
     as_report,
     merged,
@@ -701,10 +701,7 @@ def test_the_report_has_what_programs_ask_for() -> None:
     logs = [LogOwner("c", 1, "/n1"), LogOwner("c", 2, "/n2")]
     table = pa.concat_tables(
         [
-            table_of(
-                [InvariantFinding(FindingKind.FENCED_LEADS, "x", 5), InvariantFinding(FindingKind.TORN_END, "y", 9)],
-                each,
-            )
+            table_of([LogFinding(FindingKind.FENCED_LEADS, "x", 5), LogFinding(FindingKind.TORN_END, "y", 9)], each)
             for each in logs
         ]
     )

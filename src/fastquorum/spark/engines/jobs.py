@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
-    """Compare the replicas of each cluster: a row for each, with its verdict (same, behind, uncommitted tail,
-    divergent, ...). Spark shuffles, by cluster, a header of each batch. Snapshots are read only to see whether they are
-    good."""
+    """Judge each replica of each cluster, a row for each. Spark shuffles, by cluster, a header of each batch; snapshots
+    are only read to see whether they are good."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     known = directory_rows(spark, path)
@@ -46,7 +45,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     findings."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema, facts_schema = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
+    schema, of_facts = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
     types, mode = ",".join(facts.TYPES), "quarantine"
     known = directory_rows(spark, path)
     states = read_now(
@@ -56,15 +55,13 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     )
     batches = table(spark, path, "batches", whole.BATCH_COLUMNS, mode=mode)
     control = table(spark, path, "control", leaders.COLUMNS, mode=mode, types=leaders.TYPE)
-    base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
-        facts.base_facts, facts_schema
-    )
+    base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(facts.base_facts, of_facts)
     records = table(spark, path, "records", facts.COLUMNS, mode=mode)  # of all types: can it be read?
     replay = table(spark, path, "replay", facts.REPLAY_COLUMNS, mode=mode)
     log_facts = (
-        records.mapInArrow(facts.record_facts, facts_schema)
+        records.mapInArrow(facts.record_facts, of_facts)
         .unionAll(base)
-        .unionAll(replay.mapInArrow(facts.replay_facts, facts_schema))
+        .unionAll(replay.mapInArrow(facts.replay_facts, of_facts))
     )
     checkpoints = table(spark, path, "snapshots", snapshots.COLUMNS, mode=mode)
     of_cluster = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
@@ -91,9 +88,8 @@ def anomalies(
     window_minutes: float = unusual.WINDOW_MINUTES,
     sensitivity: str = unusual.Sensitivity.NORMAL,
 ) -> "DataFrame":
-    """Find what is unusual in each cluster's log: a row for each finding, and one of what was looked at
-    (`anomalies.SCHEMA`). Spark shuffles, by cluster, a few numbers of each record of one replica. UsageError: as of
-    `Settings.of`."""
+    """Find what is unusual in each cluster's log, and what was looked at (`anomalies.SCHEMA`). Spark shuffles, by
+    cluster, a few numbers of each record of one replica. UsageError: as of `AnomalySettings.of`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     settings = unusual.AnomalySettings.of(window_minutes, sensitivity)

@@ -83,9 +83,7 @@ def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str 
 
 def why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
     """Return why two clusters cannot be compared; None: they can."""
-    return next(
-        (its.unread[cluster_id] for its, cluster_id in zip(chosen, pair, strict=True) if cluster_id in its.unread), None
-    )
+    return next((its.unread[each] for its, each in zip(chosen, pair, strict=True) if each in its.unread), None)
 
 
 def unproven_of(

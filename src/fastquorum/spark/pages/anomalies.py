@@ -69,19 +69,15 @@ def _sections(report: dict[str, Any], findings: Sequence[tuple[str | None, list[
         yield Section("", [Prose("Nothing is unusual.")])
     if len(findings) > 1:
         yield Section("Findings, by cluster", [_overview(findings)])
-    for cluster_id, in_cluster in findings[:DRAWN_MAX]:
-        yield Section(heading_of(cluster_id), list(_cluster(in_cluster, is_only=len(findings) == 1)))
+    for cluster_id, group in findings[:DRAWN_MAX]:
+        yield Section(heading_of(cluster_id), list(_cluster(group, is_only=len(findings) == 1)))
     yield Section("What was looked at", [_looked_at(report["clusters"])])
 
 
 def _overview(findings: Sequence[tuple[str | None, list[dict[str, Any]]]]) -> Bars:
     bars = [
-        Bar(
-            of_cluster(cluster_id),
-            [sum(each["kind"] == kind for each in in_cluster) for kind in _KINDS],
-            text(len(in_cluster)),
-        )
-        for cluster_id, in_cluster in findings
+        Bar(of_cluster(cluster_id), [sum(each["kind"] == kind for each in group) for kind in _KINDS], text(len(group)))
+        for cluster_id, group in findings
     ]
     return Bars("clusters", "Findings, by kind", Axis("findings", "count"), _KEYS, bars)
 

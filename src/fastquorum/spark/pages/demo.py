@@ -27,11 +27,9 @@ def page_of(report: dict[str, Any]) -> Page:
         ],
         warnings=[*audit_replicas.warnings_of(audit), *timeline.warnings_of(story)],
         sections=[
-            Section(
-                "Do the replicas hold the same bytes?", [Prose("This is what `fastquorum audit replicas` reports.")]
-            ),
+            Section("Do the replicas hold the same bytes?", [Prose("From `fastquorum audit replicas`.")]),
             *audit_replicas.sections_of(audit),
-            Section("What happened?", [Prose("This is what `fastquorum report timeline` reports.")]),
+            Section("What happened?", [Prose("From `fastquorum report timeline`.")]),
             *timeline.sections_of(story),
         ],
     )

@@ -127,10 +127,7 @@ def _figures(cluster: dict[str, Any]) -> Iterator[Table]:
     yield Table(("partitions", "now", "after the plan"), rows)
     shares = ("min", "mean", "max")
     rows = [
-        [
-            name.removesuffix("_per_broker"),
-            *(text(figures[name][share]) for figures in (now, after) for share in shares),
-        ]
+        [name.removesuffix("_per_broker"), *(text(side[name][share]) for side in (now, after) for share in shares)]
         for name in now
         if name.endswith("_per_broker")
     ]

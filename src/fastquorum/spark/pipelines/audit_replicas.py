@@ -26,8 +26,8 @@ from fastquorum.spark.pipelines.proofs import (
     raised_by,
 )
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
-from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, ReplicaVerdict, StoredReplica, replicas_of
-from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode, elect, node_of, nodes_of, seats_of
+from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, ReplicaLog, ReplicaVerdict, replicas_of
+from fastquorum.spark.pipelines.voting import VoteResult, VoterKey, elect, node_of, nodes_of, seats_of
 
 BATCH_COLUMNS: Final = (
     "cluster_id",
@@ -96,12 +96,12 @@ class Audited(NamedTuple):
     """The replicas of one cluster, judged."""
 
     offsets: Ids
-    replicas: list[StoredReplica]
+    replicas: list[ReplicaLog]
     committed: int | None
     reach: Ids
     """By replica: up to where it holds what is committed, exclusive, whatever happened to it in between."""
-    voters: frozenset[VotingNode]
-    seats: frozenset[VotingNode | None]
+    voters: frozenset[VoterKey]
+    seats: frozenset[VoterKey | None]
     """Voters that have a directory here; None: other directories."""
     shortage: Shortage | None = None
     """Committed records that no majority holds any longer; None: there are none."""
@@ -161,8 +161,8 @@ def audit(batches: pa.Table, directory_rows: pa.Table) -> Audited:
 
 
 def _find_voters(
-    replicas: Sequence[StoredReplica], nodes: Sequence[VotingNode | None], won: ElectionResult
-) -> list[VotingNode | None]:
+    replicas: Sequence[ReplicaLog], nodes: Sequence[VoterKey | None], won: VoteResult
+) -> list[VoterKey | None]:
     """Set for each replica whether it is a voter's, and return the voter as which it votes; None: nothing of it can be
     read, or it has no vote."""
     votes_by = {each.id: each.directory_id for each in won.voters}
@@ -235,7 +235,7 @@ class Copies(NamedTuple):
         return f"{' and '.join(self.directories)} are of node {self.node_id}, which has one vote"
 
 
-def copies_in(replicas: Iterable[StoredReplica]) -> Iterator[Copies]:
+def copies_in(replicas: Iterable[ReplicaLog]) -> Iterator[Copies]:
     """Yield the nodes that have several of these directories."""
     return _copies_in((each.cluster_id, each.node_id, each.directory, each.no_vote) for each in replicas)
 
@@ -306,7 +306,7 @@ def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"cluster_id": None, "directories": count, "text": text}]
 
 
-def _row(replica: StoredReplica, offsets: Ids, committed: int | None) -> dict[str, Any]:
+def _row(replica: ReplicaLog, offsets: Ids, committed: int | None) -> dict[str, Any]:
     behind = 0 if replica.offset is None else int(replica.sizes[offsets >= replica.offset].sum())
     return {
         "cluster_id": replica.cluster_id,

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.replicas import ReplicaVerdict, StoredReplica
+from fastquorum.spark.pipelines.replicas import ReplicaLog, ReplicaVerdict
 
 Span = tuple[int, int]
 """Offsets that are read: the first one, and where they end, exclusive."""
@@ -32,7 +32,7 @@ class OfImage(NamedTuple):
 class ReadCandidate(NamedTuple):
     """A replica that could be read, and what it offers."""
 
-    replica: StoredReplica
+    replica: ReplicaLog
     end: int
     """End of what is committed in it, exclusive; 0: nothing is."""
     reach: int
@@ -45,7 +45,7 @@ class ReadCandidate(NamedTuple):
     """Records that are missing, damaged or not the majority's."""
 
     @classmethod
-    def of_records(cls, replica: StoredReplica, reach: int, committed: int) -> Self:
+    def of_records(cls, replica: ReplicaLog, reach: int, committed: int) -> Self:
         """Assess a replica whose records are read. `reach`: up to where it holds what is committed, whatever happened
         to it in between."""
         end = _committed_end(replica, reach, committed)
@@ -55,7 +55,7 @@ class ReadCandidate(NamedTuple):
         return cls(replica, end, end, _NOWHERE if known_from is None else known_from, can_tell, holes)
 
     @classmethod
-    def of_image(cls, replica: StoredReplica, reach: int, committed: int, image: OfImage, segments: list[int]) -> Self:
+    def of_image(cls, replica: ReplicaLog, reach: int, committed: int, image: OfImage, segments: list[int]) -> Self:
         """Assess a replica of which an image is made. `segments`: where its segments begin that have a batch."""
         kept = [each.offset for each in replica.snapshots if each.offset <= committed]
         end = max(_committed_end(replica, reach, committed), *kept, 0)
@@ -83,19 +83,19 @@ def segments_of(batches: pa.Table) -> Mapping[str, list[int]]:
     return {directory: sorted(bases) for directory, bases in found.items()}
 
 
-def _committed_end(replica: StoredReplica, reach: int, committed: int) -> int:
+def _committed_end(replica: ReplicaLog, reach: int, committed: int) -> int:
     end = min(reach, replica.end_offset, committed) if replica.held.size else 0
     is_split = replica.verdict is ReplicaVerdict.UNDECIDED and replica.offset is not None
     return min(end, replica.offset or 0) if is_split else end
 
 
-def _first_known(replica: StoredReplica) -> int | None:
+def _first_known(replica: ReplicaLog) -> int | None:
     """From where on all is known; None: nothing says what was before the log."""
     start = replica.start_offset
     return 0 if start == 0 else min((each.offset for each in replica.snapshots if each.offset >= start), default=None)
 
 
-def _spans(replica: StoredReplica, kept: list[int], diff_from: int | None, to: int) -> list[Span] | None:
+def _spans(replica: ReplicaLog, kept: list[int], diff_from: int | None, to: int) -> list[Span] | None:
     """Return what is read for the images below `to` and at `diff_from`; None: one of them cannot be made."""
     first = to if diff_from is None else min(diff_from, to)
     starts = [_image_start(replica, kept, first)]
@@ -108,14 +108,14 @@ def _spans(replica: StoredReplica, kept: list[int], diff_from: int | None, to: i
     return list(zip(known, ends, strict=True)) if len(known) == len(ends) else None
 
 
-def _image_start(replica: StoredReplica, kept: list[int], end: int) -> int | None:
+def _image_start(replica: ReplicaLog, kept: list[int], end: int) -> int | None:
     """Behind the newest snapshot that an image below `end` can begin with: what lies between an older one and the log
     is gone. None: there is none, and the log begins later than at 0."""
     start = replica.start_offset
     return max((each for each in kept if start <= each <= end), default=0 if start == 0 else None)
 
 
-def _from_segment(replica: StoredReplica, segments: list[int], span: Span) -> Span:
+def _from_segment(replica: ReplicaLog, segments: list[int], span: Span) -> Span:
     """From the beginning of the segment in which the span begins."""
     start, end = span
     if start >= end:
@@ -124,7 +124,7 @@ def _from_segment(replica: StoredReplica, segments: list[int], span: Span) -> Sp
     return max(base, min(replica.start_offset, start)), end
 
 
-def _holes(replica: StoredReplica, span: Span) -> int:
+def _holes(replica: ReplicaLog, span: Span) -> int:
     """How many records of the span are missing or damaged; one if it has any that are not the majority's."""
     start, end = span
     if start >= end:

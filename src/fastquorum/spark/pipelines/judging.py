@@ -14,17 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.spark.pipelines.replicas import (
-    ANYTHING,
-    DAMAGED,
-    INSIDE,
-    NOTHING,
-    Ids,
-    ReplicaVerdict,
-    StoredReplica,
-)
+from fastquorum.spark.pipelines.replicas import ANYTHING, DAMAGED, INSIDE, NOTHING, Ids, ReplicaLog, ReplicaVerdict
 from fastquorum.spark.pipelines.torn import is_crash
-from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode, proven_ends
+from fastquorum.spark.pipelines.voting import VoteResult, VoterKey, proven_ends
 
 _SILENT: Final = -5
 """In place of a vote."""
@@ -63,15 +55,11 @@ class Reference(NamedTuple):
 
 
 def reference_of(
-    offsets: Ids,
-    replicas: Sequence[StoredReplica],
-    seats: Sequence[VotingNode | None],
-    won: ElectionResult,
-    known_end: int,
+    offsets: Ids, replicas: Sequence[ReplicaLog], seats: Sequence[VoterKey | None], won: VoteResult, known_end: int
 ) -> Reference:
     """Return what is right on the branch that won, by its voters; where none of them has anything, as the branch has
     it. `seats`: of each replica, as of `voting.seats_of`. `known_end`: the branch is known to be right up to there."""
-    by_node: dict[VotingNode, Ids] = {}
+    by_node: dict[VoterKey, Ids] = {}
     ends = proven_ends(replicas, won.branch)
     for each, node, end in zip(replicas, seats, ends, strict=True):
         if node is None:
@@ -102,13 +90,13 @@ def reference_of(
     return Reference(ids, is_contested, *_contents(offsets, replicas, ids), ends)
 
 
-def _contradicts(replica: StoredReplica, branch: StoredReplica, end: int) -> bool:
+def _contradicts(replica: ReplicaLog, branch: ReplicaLog, end: int) -> bool:
     """Return whether a replica has another batch than the branch, behind all that both have, of an epoch that both have
     there. No log of a deposed leader looks like that: it may be the right one."""
     return bool(replica.epochs_from(end) & branch.epochs_from(end))
 
 
-def _contents(offsets: Ids, replicas: Sequence[StoredReplica], ids: Ids) -> tuple[Ids, Ids]:
+def _contents(offsets: Ids, replicas: Sequence[ReplicaLog], ids: Ids) -> tuple[Ids, Ids]:
     """Return epochs and bodies of the batches with these ids, from whichever replica has them."""
     epochs, bodies = (np.full(len(offsets), NOTHING, np.int64) for _ in range(2))
     for each in replicas:
@@ -119,7 +107,7 @@ def _contents(offsets: Ids, replicas: Sequence[StoredReplica], ids: Ids) -> tupl
     return epochs, bodies
 
 
-def differ(replicas: Sequence[StoredReplica], right: Reference) -> list[StoredReplica]:
+def differ(replicas: Sequence[ReplicaLog], right: Reference) -> list[ReplicaLog]:
     """Return the replicas that have another batch, where the right one is known."""
     is_known = (right.ids != NOTHING) & ~right.is_contested
     return [
@@ -131,8 +119,8 @@ def differ(replicas: Sequence[StoredReplica], right: Reference) -> list[StoredRe
 
 def judge(
     offsets: Ids,
-    replicas: Sequence[StoredReplica],
-    won: ElectionResult,
+    replicas: Sequence[ReplicaLog],
+    won: VoteResult,
     right: Reference,
     committed: int | None,
     why_open: str | None,
@@ -152,7 +140,7 @@ def judge(
         _contest_tails(offsets, replicas, committed)
 
 
-def _judge_alone(replica: StoredReplica, offsets: Ids) -> None:
+def _judge_alone(replica: ReplicaLog, offsets: Ids) -> None:
     """Judge a replica where nothing proves what is right."""
     nobody = NOBODY if len(offsets) else None
     replica.verdict = ReplicaVerdict.UNDECIDED
@@ -160,7 +148,7 @@ def _judge_alone(replica: StoredReplica, offsets: Ids) -> None:
 
 
 def _judge_below(
-    replica: StoredReplica, offsets: Ids, branch: StoredReplica, right: Reference, proven_end: int, committed: int
+    replica: ReplicaLog, offsets: Ids, branch: ReplicaLog, right: Reference, proven_end: int, committed: int
 ) -> bool:
     """Return whether the replica has anything else where records are committed, and judge it then."""
     there = np.arange(len(offsets)) <= replica.last_position
@@ -184,7 +172,7 @@ def _judge_below(
 
 
 def _judge_other(
-    replica: StoredReplica, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
+    replica: ReplicaLog, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
 ) -> None:
     """Judge a replica with good batches other than the committed ones. It is held against what is right from there on,
     and the branch's epochs beyond that: the branch may itself be wrong, or begin later."""
@@ -205,7 +193,7 @@ def _judge_other(
         )
 
 
-def _judge_behind(replica: StoredReplica, offsets: Ids, committed: int, why_open: str | None) -> None:
+def _judge_behind(replica: ReplicaLog, offsets: Ids, committed: int, why_open: str | None) -> None:
     """Judge a replica that is right below the committed end."""
     fault = _first((replica.ids == DAMAGED) & (offsets >= committed))
     end = replica.end_offset
@@ -221,14 +209,14 @@ def _judge_behind(replica: StoredReplica, offsets: Ids, committed: int, why_open
         replica.verdict, replica.why = ReplicaVerdict.BEHIND, replica.own_fault
 
 
-def judge_stale(replica: StoredReplica, committed: int | None) -> None:
+def judge_stale(replica: ReplicaLog, committed: int | None) -> None:
     """Judge stale tails with damage that no crash leaves: a node cuts off the tail, but does not start with that."""
     faults = sorted(offset for offset in replica.damage if not _is_torn(replica, offset, committed))
     if replica.verdict is ReplicaVerdict.STALE and faults:
         replica.judge(ReplicaVerdict.DIVERGENT, faults[0], replica.damage[faults[0]].why)
 
 
-def _is_torn(replica: StoredReplica, offset: int, committed: int | None) -> bool:
+def _is_torn(replica: ReplicaLog, offset: int, committed: int | None) -> bool:
     """Return whether a crash may have left the damage there. Behind all that is committed it may have left anything at
     the end."""
     damage = replica.damage[offset]
@@ -241,7 +229,7 @@ def _is_torn(replica: StoredReplica, offset: int, committed: int | None) -> bool
     )
 
 
-def _contest_tails(offsets: Ids, replicas: Sequence[StoredReplica], committed: int) -> None:
+def _contest_tails(offsets: Ids, replicas: Sequence[ReplicaLog], committed: int) -> None:
     """Judge tails of one epoch with different bytes: no healthy quorum has both."""
     tails = [each for each in replicas if each.verdict is ReplicaVerdict.TAIL]
     for one, other in combinations(tails, 2):

@@ -17,15 +17,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastquorum.spark.pipelines.judging import LATER
-from fastquorum.spark.pipelines.replicas import EMPTY, ReplicaVerdict, StoredReplica
-from fastquorum.spark.pipelines.voting import ElectionResult, VotingNode
+from fastquorum.spark.pipelines.replicas import EMPTY, ReplicaLog, ReplicaVerdict
+from fastquorum.spark.pipelines.voting import VoteResult, VoterKey
 from fastquorum.types import OffsetAndEpoch
 
 _BEHIND: Final = frozenset({ReplicaVerdict.BEHIND, ReplicaVerdict.TORN, ReplicaVerdict.STALE})
 """Verdicts on replicas that are sound, and do not hold all that is committed."""
 
 
-def compare_own(replica: StoredReplica) -> None:
+def compare_own(replica: ReplicaLog) -> None:
     """Judge a replica divergent if its log is not the one that its own snapshots are of, or lacks its beginning."""
     if replica.lost_begin is not None and replica.unreadable is None:
         why = f"its log begins at offset {replica.lost_begin}, and no snapshot says what was before"
@@ -47,7 +47,7 @@ class Shortage(NamedTuple):
     """End of what is committed, exclusive."""
     says: str
     """What proves that, and how many have it."""
-    lacking: list[StoredReplica]
+    lacking: list[ReplicaLog]
     """Voters that do not have it."""
 
 
@@ -60,9 +60,7 @@ class Proof(NamedTuple):
     """The proof's source, in words."""
 
 
-def newest_proof(
-    replicas: Sequence[StoredReplica], others: Sequence[StoredReplica], won: ElectionResult
-) -> Proof | None:
+def newest_proof(replicas: Sequence[ReplicaLog], others: Sequence[ReplicaLog], won: VoteResult) -> Proof | None:
     """Return the newest snapshot of a voter, or durable mark of any replica, if it says that more is committed than the
     votes do. `others`: replicas that prove nothing, as their logs are not the committed one."""
     found = [
@@ -75,7 +73,7 @@ def newest_proof(
     return None if newest is None or newest.key.offset <= (won.end or 0) else newest
 
 
-def _proofs_of(replica: StoredReplica) -> Iterator[Proof]:
+def _proofs_of(replica: ReplicaLog) -> Iterator[Proof]:
     owner = replica.directory if replica.node_id is None else f"node {replica.node_id}"
     if replica.snapshots and replica.is_voter:
         yield Proof(replica.snapshots[-1], f"a snapshot of {owner}")
@@ -83,7 +81,7 @@ def _proofs_of(replica: StoredReplica) -> Iterator[Proof]:
         yield Proof(vouched, f"the durable mark of {owner}")
 
 
-def raised_by(proof: Proof, replicas: Sequence[StoredReplica], won: ElectionResult) -> tuple[ElectionResult, int]:
+def raised_by(proof: Proof, replicas: Sequence[ReplicaLog], won: VoteResult) -> tuple[VoteResult, int]:
     """Return the election with as much committed as a proof says, along a replica that has its last record, if there is
     one; and up to where the branch is known to be right."""
     newest = proof.key
@@ -95,7 +93,7 @@ def raised_by(proof: Proof, replicas: Sequence[StoredReplica], won: ElectionResu
 
 
 def find_lacking(
-    replicas: Sequence[StoredReplica], seats: Sequence[VotingNode | None], won: ElectionResult, proof: Proof
+    replicas: Sequence[ReplicaLog], seats: Sequence[VoterKey | None], won: VoteResult, proof: Proof
 ) -> Shortage | None:
     """Judge the voters that do not have what a proof says was committed, if so many have not that no majority has. None
     is accused of it while enough others have it, or may: of a voter without a directory here nobody can tell."""
@@ -121,7 +119,7 @@ def find_lacking(
     return Shortage(end, have, lacking)
 
 
-def compare_newest(replicas: Sequence[StoredReplica], committed: int) -> None:
+def compare_newest(replicas: Sequence[ReplicaLog], committed: int) -> None:
     """A replica that has records of another epoch than the snapshot at the committed end, and does not say itself that
     they were committed, has a deposed leader's."""
     epochs = {
@@ -141,7 +139,7 @@ def compare_newest(replicas: Sequence[StoredReplica], committed: int) -> None:
             each.judge(ReplicaVerdict.STALE if is_older else ReplicaVerdict.UNDECIDED, held.base_offset, why)
 
 
-def compare_epochs(replica: StoredReplica) -> None:
+def compare_epochs(replica: ReplicaLog) -> None:
     """A replica whose epochs fall from one batch to the next is divergent, whatever the others have: a leader appends
     in its own epoch, which is later than that of all it has (Raft, section 5.2)."""
     base, _, epochs = replica.held
@@ -152,7 +150,7 @@ def compare_epochs(replica: StoredReplica) -> None:
         replica.judge(ReplicaVerdict.DIVERGENT, int(base[at]), why)
 
 
-def compare_known(replica: StoredReplica) -> None:
+def compare_known(replica: ReplicaLog) -> None:
     """A replica that has other records than a majority where its own node knew all to be committed is divergent: who
     has lost some is in the majority, and its node starts no more, lest they are gone everywhere."""
     is_other = replica.verdict is ReplicaVerdict.STALE and replica.offset is not None
@@ -162,7 +160,7 @@ def compare_known(replica: StoredReplica) -> None:
         replica.judge(ReplicaVerdict.DIVERGENT, replica.offset or 0, why)
 
 
-def compare_mark(replica: StoredReplica) -> None:
+def compare_mark(replica: ReplicaLog) -> None:
     """A replica whose durable mark names a place where none of its batches ends is divergent: one of the two is another
     directory's, and its node does not start so. Where bytes are damaged, that is told instead."""
     marked = replica.synced_end or 0
@@ -174,7 +172,7 @@ def compare_mark(replica: StoredReplica) -> None:
     )
 
 
-def find_loss(replica: StoredReplica) -> None:
+def find_loss(replica: ReplicaLog) -> None:
     """A replica that ends below what it once had, or lacks files that it had, is divergent: a node that cuts its log
     off lowers its mark first, and does not start without a segment.
 
@@ -192,7 +190,7 @@ def find_loss(replica: StoredReplica) -> None:
     replica.has_lost = True
 
 
-def _once_had(replica: StoredReplica) -> str | None:
+def _once_had(replica: ReplicaLog) -> str | None:
     """What says that a replica had more than it has; None: nothing does."""
     end, own = replica.end_offset, replica.snapshot_end
     if replica.refused is not None:

@@ -71,7 +71,7 @@ class ReplicaDamage(NamedTuple):
 
 
 @dataclass(slots=True)
-class StoredReplica:
+class ReplicaLog:
     """One directory's log, and its verdict."""
 
     cluster_id: str | None
@@ -189,7 +189,7 @@ class StoredReplica:
         return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
 
 
-def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[StoredReplica]]:
+def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
     """Return the base offsets of the cluster's batches, ascending, and which replica has which batch there: each
     directory that any row names, the farthest first. `directory_rows`: rows that name directories, and may have
     `snapshot_offset` and `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset`
@@ -246,7 +246,7 @@ def _is_mark_of_log(batches: pa.Table, row: dict[str, Any]) -> bool:
     return bool(pc.any(pc.and_(is_good, is_it)).as_py())
 
 
-def _rank(each: StoredReplica) -> tuple[int, int, int, bytes, int, str]:
+def _rank(each: ReplicaLog) -> tuple[int, int, int, bytes, int, str]:
     """The farthest first, as votes go by, and then by what they hold: so whoever takes the first of several that will
     do takes the same one whatever directories are called. Of equal logs the name may decide."""
     last_epoch = int(each.held[2].max(initial=-1))
@@ -260,7 +260,7 @@ def _are_unreadable(batches: pa.Table) -> pa.ChunkedArray:
     return pc.and_(batches["error"].is_valid(), pc.or_(batches["segment"].is_null(), is_unseen))
 
 
-def _with_batches(batches: pa.Table) -> tuple[Ids, list[StoredReplica]]:
+def _with_batches(batches: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
     is_damaged = np.asarray(batches["error"].is_valid())
     names = ("base_offset", "last_offset", "epoch", "crc", "size_bytes")
     contents = np.stack([_numbers(batches, name) for name in names])
@@ -291,7 +291,7 @@ def _with_batches(batches: pa.Table) -> tuple[Ids, list[StoredReplica]]:
         placed[np.searchsorted(offsets, np.fromiter(damage, np.int64, len(damage)))] = DAMAGED
         placed[(offsets < start) & (placed == NOTHING)] = ANYTHING
         found.append(
-            StoredReplica(
+            ReplicaLog(
                 first["cluster_id"],
                 first["node_id"],
                 directory,
@@ -348,12 +348,12 @@ def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.boo
     return found
 
 
-def _without(offsets: Ids, others: Iterable[StoredReplica], rows: Iterable[dict[str, Any]]) -> list[StoredReplica]:
+def _without(offsets: Ids, others: Iterable[ReplicaLog], rows: Iterable[dict[str, Any]]) -> list[ReplicaLog]:
     """Return the replicas that are there, and have no batch."""
     known = {each.directory for each in others}
     begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset")}
     return [
-        StoredReplica(
+        ReplicaLog(
             row["cluster_id"],
             row["node_id"],
             directory,

@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from fastquorum.spark.pipelines.replicas import Ids, StoredReplica
+from fastquorum.spark.pipelines.replicas import Ids, ReplicaLog
 from fastquorum.storage.names import parse_segment
 
 
-class VotingNode(NamedTuple):
+class VoterKey(NamedTuple):
     """A voter, as a set of voters names it, or the node that a directory is of."""
 
     id: int | str
@@ -44,24 +44,24 @@ class VoterIds(NamedTuple):
 
     offset: int
     """Offset of its record; it is in force from there on."""
-    ids: frozenset[VotingNode]
+    ids: frozenset[VoterKey]
     is_proven: bool = False
     """A snapshot, or how the directory was formatted, says it, or its record is known to be committed by a snapshot or
     a durable mark: it needs no votes."""
 
 
-class ElectionResult(NamedTuple):
+class VoteResult(NamedTuple):
     """Result of the votes."""
 
     branch: int
     """Index of the replica whose log has all that is committed."""
     end: int | None
     """End of what is committed, exclusive; None: no majority shares anything."""
-    voters: frozenset[VotingNode]
+    voters: frozenset[VoterKey]
     """The set in force there."""
     reaches: Ids
     """A row for each branch: up to where each replica holds what it does, exclusive."""
-    voters_of: tuple[frozenset[VotingNode], ...] = ()
+    voters_of: tuple[frozenset[VoterKey], ...] = ()
     """The set in force on each branch."""
 
     @property
@@ -79,37 +79,34 @@ class ElectionResult(NamedTuple):
         return self._replace(branch=branch, end=end, voters=self.voters_of[branch])
 
 
-def node_of(replica: StoredReplica) -> VotingNode:
+def node_of(replica: ReplicaLog) -> VoterKey:
     """Return the node of a replica."""
-    return (
-        VotingNode(replica.directory) if replica.node_id is None else VotingNode(replica.node_id, replica.directory_id)
-    )
+    return VoterKey(replica.directory) if replica.node_id is None else VoterKey(replica.node_id, replica.directory_id)
 
 
-def nodes_of(replicas: Sequence[StoredReplica]) -> list[VotingNode | None]:
+def nodes_of(replicas: Sequence[ReplicaLog]) -> list[VoterKey | None]:
     """Return the node of each replica; None: nothing of it can be read."""
     return [None if each.unreadable else node_of(each) for each in replicas]
 
 
-def seats_of(nodes: Sequence[VotingNode | None], voters: frozenset[VotingNode]) -> list[VotingNode | None]:
+def seats_of(nodes: Sequence[VoterKey | None], voters: frozenset[VoterKey]) -> list[VoterKey | None]:
     """Return the voter as which each directory votes; None: it has no vote."""
     by_id = {each.id: each for each in voters}
     return [_seat(node, by_id) for node in nodes]
 
 
-def _seat(node: VotingNode | None, by_id: Mapping[int | str, VotingNode]) -> VotingNode | None:
+def _seat(node: VoterKey | None, by_id: Mapping[int | str, VoterKey]) -> VoterKey | None:
     voter = None if node is None else by_id.get(node.id)
     return voter if node is not None and voter is not None and voter.is_same(node) else None
 
 
 def elect(
     offsets: Ids,
-    replicas: Sequence[StoredReplica],
-    nodes: Sequence[VotingNode | None],
+    replicas: Sequence[ReplicaLog],
+    nodes: Sequence[VoterKey | None],
     directory_rows: Sequence[Mapping[str, Any]],
-) -> ElectionResult:
-    """Elect the branch that is committed, by what each replica holds. `directory_rows`: rows with directory, offset,
-    source, voter_id and directory_id."""
+) -> VoteResult:
+    """Elect the committed branch. `directory_rows`: with directory, offset, source, voter_id and directory_id."""
     reaches = _reaches(replicas)
     ballots = [_ballot(branch, replicas, reaches, nodes, directory_rows) for branch in range(len(replicas))]
     best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, *_up_to_date(replicas[each.branch])))
@@ -123,28 +120,28 @@ def elect(
     return best._replace(voters_of=tuple(each.voters for each in ballots))
 
 
-def _up_to_date(replica: StoredReplica) -> tuple[int, int]:
+def _up_to_date(replica: ReplicaLog) -> tuple[int, int]:
     """Its last epoch and its end, as votes go by: of branches that end alike the first knows of most elections. What
     they are called decides nothing."""
     return max(replica.epochs_from(0), default=-1), replica.end_offset
 
 
-def _count(seats: Sequence[VotingNode | None], reach: Ids, offset: int) -> int:
+def _count(seats: Sequence[VoterKey | None], reach: Ids, offset: int) -> int:
     """Count the voters that hold the branch up to there."""
     return len({seat for seat, end in zip(seats, reach.tolist(), strict=True) if seat is not None and end >= offset})
 
 
-def _contradicts(one: ElectionResult, other: ElectionResult) -> bool:
+def _contradicts(one: VoteResult, other: VoteResult) -> bool:
     assert one.end is not None
     assert other.end is not None
     return int(one.reach[other.branch]) < min(one.end, other.end)
 
 
-def _support(election: ElectionResult, nodes: Sequence[VotingNode | None], shared: int) -> int:
+def _support(election: VoteResult, nodes: Sequence[VoterKey | None], shared: int) -> int:
     return _count(seats_of(nodes, election.voters), election.reach, shared + 1)
 
 
-def _reaches(replicas: Sequence[StoredReplica]) -> Ids:
+def _reaches(replicas: Sequence[ReplicaLog]) -> Ids:
     """Return a row for each branch: up to where each replica holds it."""
     count = len(replicas)
     found = np.zeros((count, count), np.int64)
@@ -154,21 +151,21 @@ def _reaches(replicas: Sequence[StoredReplica]) -> Ids:
     return found
 
 
-def _reach(branch: StoredReplica, other: StoredReplica) -> int:
+def _reach(branch: ReplicaLog, other: ReplicaLog) -> int:
     # What is before a log is in a snapshot, and was committed: it says nothing else than the others do.
     before = max(min(other.known_start, branch.end_offset), min(branch.known_start, other.end_offset))
     return max(before, _common_end(branch, other))
 
 
-def _common_end(one: StoredReplica, other: StoredReplica) -> int:
+def _common_end(one: ReplicaLog, other: ReplicaLog) -> int:
     """Return the end of the last batch that both have; 0: they have none."""
     same = np.flatnonzero((one.ids == other.ids) & (one.ids >= 0))
     return int(one.ends[same[-1]]) if len(same) else 0
 
 
-def proven_ends(replicas: Sequence[StoredReplica], branch: int) -> list[int]:
-    """Return up to where each replica's batches are known to be of a branch: it has a batch behind them in common with
-    that, or with another replica that has one farther on. So one that ends before the branch begins may be known,
+def proven_ends(replicas: Sequence[ReplicaLog], branch: int) -> list[int]:
+    """Return up to where each replica's batches are known to be of a branch: behind them it has a batch in common with
+    the branch, or with another replica that has one farther on. So one that ends before the branch may be known,
     too."""
     found = [0] * len(replicas)
     found[branch] = replicas[branch].end_offset
@@ -186,11 +183,11 @@ def proven_ends(replicas: Sequence[StoredReplica], branch: int) -> list[int]:
 
 def _ballot(
     branch: int,
-    replicas: Sequence[StoredReplica],
+    replicas: Sequence[ReplicaLog],
     reaches: Ids,
-    nodes: Sequence[VotingNode | None],
+    nodes: Sequence[VoterKey | None],
     directory_rows: Sequence[Mapping[str, Any]],
-) -> ElectionResult:
+) -> VoteResult:
     reach = reaches[branch]
     first, *following = _sets(branch, replicas, reach, nodes, directory_rows)
     voters, pending = first.ids, None
@@ -207,10 +204,10 @@ def _ballot(
             # Its leader has counted by it since it wrote it down; nobody was elected since without one of its majority.
             end = max(end, _majority_end(pending.ids, nodes, reach))
         end = min(end, pending.offset)
-    return ElectionResult(branch, end or None, voters, reaches)
+    return VoteResult(branch, end or None, voters, reaches)
 
 
-def _majority_end(voters: frozenset[VotingNode], nodes: Sequence[VotingNode | None], reach: Ids) -> int:
+def _majority_end(voters: frozenset[VoterKey], nodes: Sequence[VoterKey | None], reach: Ids) -> int:
     """Return up to where a majority of voters has the branch, each in any of its directories."""
     held = dict.fromkeys(voters, 0)
     for seat, end in zip(seats_of(nodes, voters), reach.tolist(), strict=True):
@@ -220,17 +217,16 @@ def _majority_end(voters: frozenset[VotingNode], nodes: Sequence[VotingNode | No
     return ends[len(voters) // 2] if ends else 0
 
 
-def _changes(one: frozenset[VotingNode], other: frozenset[VotingNode]) -> int:
+def _changes(one: frozenset[VoterKey], other: frozenset[VoterKey]) -> int:
     """Count the voters that join or leave from one set to the other."""
     return seats_of(list(one), other).count(None) + seats_of(list(other), one).count(None)
 
 
 def _may_be_committed(
-    each: VoterIds, before: frozenset[VotingNode], nodes: Sequence[VotingNode | None], reach: Ids
+    each: VoterIds, before: frozenset[VoterKey], nodes: Sequence[VoterKey | None], reach: Ids
 ) -> bool:
-    """Return whether a set of voters can be in force behind its record: not enough of its voters are there without it.
-    A set that differs by more than one voter, which no leader makes at once, needs a majority of the former voters that
-    are there, too."""
+    """Return whether a set of voters can be in force behind its record: not enough of its voters lack it. A set that
+    differs by more than a voter, which no leader makes at once, needs a majority of the former voters here, too."""
     behind = each.offset + 1
     seats = seats_of(nodes, each.ids)
     absent = len(each.ids - set(seats))
@@ -244,20 +240,20 @@ def _may_be_committed(
 
 def _sets(
     branch: int,
-    replicas: Sequence[StoredReplica],
+    replicas: Sequence[ReplicaLog],
     reach: Ids,
-    nodes: Sequence[VotingNode | None],
+    nodes: Sequence[VoterKey | None],
     directory_rows: Sequence[Mapping[str, Any]],
 ) -> list[VoterIds]:
     """Return the sets of voters along a branch, ascending; one at least. A snapshot that ends at an offset states the
     set before the record there."""
     places = {each.directory: at for at, each in enumerate(replicas)}
-    sets: dict[tuple[int, int, bool], set[VotingNode]] = {}
+    sets: dict[tuple[int, int, bool], set[VoterKey]] = {}
     for row in directory_rows:
         if row.get("voter_id") is not None:  # else it is a row of damage
             is_logged = parse_segment(row.get("source") or "") is not None
             key = (places.get(row["directory"], branch), row["offset"], is_logged)
-            sets.setdefault(key, set()).add(VotingNode(row["voter_id"], row.get("directory_id")))
+            sets.setdefault(key, set()).add(VoterKey(row["voter_id"], row.get("directory_id")))
     found: dict[tuple[int, bool], VoterIds] = {}
     for (at, offset, is_logged), ids in sorted(sets.items(), key=lambda each: each[0]):
         is_proven = not is_logged or replicas[at].proven_end > offset
@@ -266,13 +262,13 @@ def _sets(
         if is_stated and (at == branch or (offset, is_logged) not in found):
             found[offset, is_logged] = VoterIds(offset, frozenset(ids), is_proven)
     if not found:
-        everyone = frozenset(VotingNode(node.id) for node in nodes if node is not None)
+        everyone = frozenset(VoterKey(node.id) for node in nodes if node is not None)
         return [VoterIds(_EVERYONE, everyone, is_proven=True)]
     names = [node for node in nodes if node is not None and isinstance(node.id, str)]
     return [_with_nameless(found[key], names, nodes) for key in sorted(found)]
 
 
-def _with_nameless(each: VoterIds, names: Sequence[VotingNode], nodes: Sequence[VotingNode | None]) -> VoterIds:
+def _with_nameless(each: VoterIds, names: Sequence[VoterKey], nodes: Sequence[VoterKey | None]) -> VoterIds:
     """Put directories that nothing names in place of voters that have none."""
     missing = sorted(each.ids - set(seats_of(nodes, each.ids)), key=lambda node: str(node.id))
     standing = dict(zip(missing, names, strict=False)) if len(names) <= len(missing) else {}

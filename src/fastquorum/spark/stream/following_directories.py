@@ -19,7 +19,7 @@ from fastquorum.errors import DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit, audit_cluster
 from fastquorum.spark.pipelines.replicas import ReplicaVerdict
-from fastquorum.spark.pipelines.voting import VotingNode, seats_of
+from fastquorum.spark.pipelines.voting import VoterKey, seats_of
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import TableScan
 from fastquorum.spark.stored.beginnings import has_snapshot
@@ -59,7 +59,7 @@ class FollowedDirectories:
         self._scan = scan
         self._kernels = load("native")
         self._places = Places(self._kernels)
-        self._voters: dict[str, frozenset[VotingNode]] = {}
+        self._voters: dict[str, frozenset[VoterKey]] = {}
         """By cluster: its voters, until a control record may have changed them."""
         self._warned: set[tuple[str, Offset]] = set()
 
@@ -151,7 +151,7 @@ class FollowedDirectories:
         self,
         cluster_id: str | None,
         logs: Sequence[FoundLog],
-        voters: frozenset[VotingNode],
+        voters: frozenset[VoterKey],
         batches: pa.Table,
         audited: pa.Table,
     ) -> Offset:
@@ -186,7 +186,7 @@ class FollowedDirectories:
 
     # --- who votes ----------------------------------------------------------------------------------------------------
 
-    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[VotingNode]:
+    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[VoterKey]:
         """Return the voters that the logs name. If they name none and option `committed` says so, all given directories
         are. Empty: not known."""
         if cluster_id is None:
@@ -198,10 +198,10 @@ class FollowedDirectories:
             self._voters[cluster_id] = self._committed_voters(logs, rows)
         known = self._voters[cluster_id]
         if not known and self._scan.options.committed is CommittedBy.MAJORITY:
-            return frozenset(VotingNode(log.node_id) for log in logs if log.node_id is not None)
+            return frozenset(VoterKey(log.node_id) for log in logs if log.node_id is not None)
         return known
 
-    def _committed_voters(self, logs: Sequence[FoundLog], rows: pa.Table) -> frozenset[VotingNode]:
+    def _committed_voters(self, logs: Sequence[FoundLog], rows: pa.Table) -> frozenset[VoterKey]:
         """Return the set of voters in force where records are committed; empty: nothing names any."""
         if rows["voter_id"].null_count == rows.num_rows:
             return frozenset()
@@ -211,7 +211,7 @@ class FollowedDirectories:
         found = audit(batches, _directory_rows(rows.to_pylist(), logs, batches)).voters
         return frozenset(node for node in found if isinstance(node.id, int))
 
-    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[VotingNode]) -> None:
+    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[VoterKey]) -> None:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
         if not voters:
             raise UsageError(f"nothing names the voters of cluster {cluster_id} ({where})", _HINT)
@@ -327,9 +327,9 @@ def _directory_rows(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], ba
     return pa.Table.from_pylist([*rows, *own], _VOTERS)
 
 
-def _seats(logs: Sequence[FoundLog], voters: frozenset[VotingNode]) -> list[VotingNode | None]:
+def _seats(logs: Sequence[FoundLog], voters: frozenset[VoterKey]) -> list[VoterKey | None]:
     """Return the voter as which each directory votes; None: it has no vote."""
-    nodes = [None if log.node_id is None else VotingNode(log.node_id, log.directory_id) for log in logs]
+    nodes = [None if log.node_id is None else VoterKey(log.node_id, log.directory_id) for log in logs]
     return seats_of(nodes, voters)
 
 

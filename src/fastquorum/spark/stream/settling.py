@@ -15,15 +15,7 @@ import pyarrow.compute as pc
 from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.types import Epoch, Offset
 
-OTHERS: Final = frozenset(
-    {
-        ReplicaVerdict.DIVERGENT,
-        ReplicaVerdict.STALE,
-        ReplicaVerdict.TORN,
-        ReplicaVerdict.LACKING,
-        ReplicaVerdict.UNDECIDED,
-    }
-)
+OTHERS: Final = frozenset(ReplicaVerdict) - {ReplicaVerdict.SAME, ReplicaVerdict.BEHIND, ReplicaVerdict.TAIL}
 """Verdicts of replicas that have something else where others have what a majority shares."""
 
 

@@ -86,8 +86,7 @@ class Base(NamedTuple):
 
 
 def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -> Base:
-    """Return the base of a log that is read up to `end_offset`, exclusive; None: as far as it goes. A log that begins
-    at 0 has no snapshot."""
+    """Return the base of a log read up to `end_offset`, exclusive; None: to its end. A log from 0 has no snapshot."""
     start_offset = log.begin_offset
     faults: list[FastQuorumError] = []
     for each in sorted(log.checkpoints) if start_offset else ():
@@ -111,10 +110,8 @@ def _read(log: FoundLog, options: ReadOptions, schema: pa.Schema, kernels: Kerne
             schema, [{**owner_columns(log), "error": base.error} for _ in error_rows(error, options, "what was before")]
         )
         return
-    same = owner_columns(log) | {
-        "end_offset": base.known_from,
-        "epoch": None if checkpoint is None else checkpoint.id.epoch,
-    }
+    epoch = None if checkpoint is None else checkpoint.id.epoch
+    same = owner_columns(log) | {"end_offset": base.known_from, "epoch": epoch}
     yield arrow.batch_of(schema, [same])
     if checkpoint is None:
         return

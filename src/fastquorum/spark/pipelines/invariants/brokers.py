@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastquorum.spark.pipelines.carrying import Ints, ValueHistory
 from fastquorum.spark.pipelines.invariants.facts import CODES, codes_of
-from fastquorum.spark.pipelines.invariants.findings import FindingKind, InvariantFinding
+from fastquorum.spark.pipelines.invariants.findings import FindingKind, LogFinding
 
 REGISTER: Final = "REGISTER_BROKER_RECORD"
 UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
@@ -61,7 +61,7 @@ class _Walk:
     offsets: Ints
     leaves: Callable[[Ints, int], bool]
     brokers: dict[int, _Broker] = field(default_factory=dict)
-    found: list[InvariantFinding] = field(default_factory=list)
+    found: list[LogFinding] = field(default_factory=list)
     states: list[tuple[int, int, int]] = field(default_factory=list)
     turns: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -124,8 +124,8 @@ class _Walk:
         self.states.append((broker.id, row, state))
 
     @staticmethod
-    def _finding(kind: FindingKind, fact: dict[str, Any], says: str, broker: _Broker) -> InvariantFinding:
-        return InvariantFinding(
+    def _finding(kind: FindingKind, fact: dict[str, Any], says: str, broker: _Broker) -> LogFinding:
+        return LogFinding(
             kind,
             says,
             fact["offset"],
@@ -139,7 +139,7 @@ class _Walk:
 
 def audit_brokers(
     rows: pa.Table, leaves: Callable[[Ints, int], bool], *, is_whole: bool
-) -> tuple[list[InvariantFinding], BrokerStates]:
+) -> tuple[list[LogFinding], BrokerStates]:
     """Audit facts that count, in order. `leaves`: is each of these rows a partition that a broker leaves?"""
     walk = _Walk(is_whole, np.asarray(rows["offset"], np.int64), leaves)
     at = np.flatnonzero(np.isin(codes_of(rows), [CODES[each] for each in TYPES]))

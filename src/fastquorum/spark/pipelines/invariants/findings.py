@@ -130,7 +130,7 @@ class LogOwner(NamedTuple):
         return cls(*(table[name][0].as_py() for name in cls._fields))
 
 
-class InvariantFinding(NamedTuple):
+class LogFinding(NamedTuple):
     """A finding in one log."""
 
     kind: FindingKind
@@ -146,7 +146,7 @@ class InvariantFinding(NamedTuple):
     before_offset: int | None = None
 
 
-def table_of(found: Iterable[InvariantFinding], *logs: LogOwner) -> pa.Table:
+def table_of(found: Iterable[LogFinding], *logs: LogOwner) -> pa.Table:
     """Return findings (SCHEMA) that all these logs have."""
     owner = {
         "cluster_id": logs[0].cluster_id if logs else None,

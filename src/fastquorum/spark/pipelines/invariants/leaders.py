@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 from fastquorum.spark.stored.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
@@ -36,7 +36,7 @@ def audit_leaders(control: pa.Table) -> pa.Table:
             says = f"epoch {epoch} begins with controller {leader}" + (" once more" if is_same else "")
             others_in = ", ".join(sorted({each["directory"] for each in beginnings[first_offset, first_leader]}))
             before = f"epoch {epoch} began with controller {first_leader}, in {others_in}"
-            finding = InvariantFinding(
+            finding = LogFinding(
                 FindingKind.TWO_LEADERS,
                 says,
                 offset,

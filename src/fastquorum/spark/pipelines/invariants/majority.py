@@ -7,12 +7,11 @@ A leader commits what a majority has on its disks, where it stays. Source: Raft,
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.audit_replicas import audit, copies_in, no_vote_text
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 
 
 def audit_majority(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
-    """Audit the logs of one cluster; return findings (SCHEMA). `batches` and `directory_rows`: as of
-    `audit_replicas.audit_cluster`."""
+    """Audit the logs of one cluster; return findings (SCHEMA). Arguments: as of `audit_replicas.audit_cluster`."""
     audited = audit(batches, directory_rows)
     tables = [SCHEMA.empty_table()]
     shortage = audited.shortage
@@ -20,14 +19,14 @@ def audit_majority(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
         offset = min(each.end_offset for each in shortage.lacking)
         logs = [LogOwner(each.cluster_id, each.node_id, each.directory) for each in shortage.lacking]
         tables.append(
-            table_of([InvariantFinding(FindingKind.NOT_ON_MAJORITY, shortage.says, min(offset, shortage.end))], *logs)
+            table_of([LogFinding(FindingKind.NOT_ON_MAJORITY, shortage.says, min(offset, shortage.end))], *logs)
         )
     replicas = sorted(audited.replicas, key=lambda each: each.directory)
     for each in replicas:
         if each.no_vote is not None:
-            note = InvariantFinding(FindingKind.NO_VOTE, no_vote_text(each.directory, each.no_vote), None)
+            note = LogFinding(FindingKind.NO_VOTE, no_vote_text(each.directory, each.no_vote), None)
             tables.append(table_of([note], LogOwner(each.cluster_id, each.node_id, each.directory)))
     for copies in copies_in(replicas):
         logs = [LogOwner(copies.cluster_id, copies.node_id, each) for each in copies.directories]
-        tables.append(table_of([InvariantFinding(FindingKind.COPIES, copies.text, None)], *logs))
+        tables.append(table_of([LogFinding(FindingKind.COPIES, copies.text, None)], *logs))
     return pa.concat_tables(tables)

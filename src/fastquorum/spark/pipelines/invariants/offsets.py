@@ -10,14 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.kernels import BatchFault
-from fastquorum.spark.pipelines.invariants.findings import (
-    NOTHING,
-    SCHEMA,
-    FindingKind,
-    InvariantFinding,
-    LogOwner,
-    table_of,
-)
+from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 from fastquorum.spark.pipelines.torn import is_crash, looks_torn
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.identity import LogKind
@@ -146,38 +139,38 @@ def audit_offsets(batches: pa.Table, states: pa.Table) -> pa.Table:
         found = [each for each in found if each.kind is not FindingKind.TORN_END] + lost
     if kept.is_of_users and kept.begin > kept.snapshot_end:
         says = f"the log begins at offset {kept.begin}, and no snapshot says what was before"
-        found.append(InvariantFinding(FindingKind.MISSING_SEGMENT, says, None))
+        found.append(LogFinding(FindingKind.MISSING_SEGMENT, says, None))
     if not found and not batches.num_rows and not kept.snapshot_end:
-        found.append(InvariantFinding(FindingKind.UNCHECKED, NOTHING, None))
+        found.append(LogFinding(FindingKind.UNCHECKED, NOTHING, None))
     found += _of_state(states, end_offset)
     return table_of(found, LogOwner.of(ordered if ordered.num_rows else states))
 
 
-def _of_state(states: pa.Table, end_offset: int) -> list[InvariantFinding]:
+def _of_state(states: pa.Table, end_offset: int) -> list[LogFinding]:
     """Find an epoch or vote that cannot be read, or is missing beside records: a node does not start with that. A copy
     of a log by itself may do without them."""
     if "format" not in states.schema.names:
         return []
     lost = states["properties_error"].drop_null().to_pylist() if "properties_error" in states.schema.names else []
     if lost:  # nobody can read the state without them
-        return [InvariantFinding(FindingKind.PROPERTIES, lost[0], None)]
+        return [LogFinding(FindingKind.PROPERTIES, lost[0], None)]
     found = []
     for row in states.filter(states["error"].is_valid()).to_pylist():
         if row["format"] is not None:
-            found.append(InvariantFinding(FindingKind.QUORUM_STATE, row["error"], None))
+            found.append(LogFinding(FindingKind.QUORUM_STATE, row["error"], None))
         elif row["error"] == NO_STATE and row["node_id"] is not None and end_offset > 0:
-            found.append(InvariantFinding(FindingKind.UNCHECKED, NO_STATE, None))
+            found.append(LogFinding(FindingKind.UNCHECKED, NO_STATE, None))
     others = states["not_started"].drop_null().to_pylist() if "not_started" in states.schema.names else []
     if others and not found:
-        found.append(InvariantFinding(FindingKind.NOT_STARTED, others[0], None))
+        found.append(LogFinding(FindingKind.NOT_STARTED, others[0], None))
     return found
 
 
-def _lost(end_offset: int, kept: _Kept) -> list[InvariantFinding]:
+def _lost(end_offset: int, kept: _Kept) -> list[LogFinding]:
     """Whoever made a snapshot, or fetched one in place of its log, had all that is in it, and what was synced does not
     go by itself: an end below either is no interrupted write."""
     if kept.refused is not None:
-        return [InvariantFinding(FindingKind.LOST_RECORDS, kept.refused, end_offset)]
+        return [LogFinding(FindingKind.LOST_RECORDS, kept.refused, end_offset)]
     if kept.snapshot_end > end_offset:
         had = f"its own snapshot is of all below {kept.snapshot_end}"
     elif (kept.durable_end or 0) > end_offset:
@@ -186,15 +179,13 @@ def _lost(end_offset: int, kept: _Kept) -> list[InvariantFinding]:
         had = f"its leader-epoch-checkpoint has an epoch that began at offset {kept.last_epoch_start}"
     else:
         return []
-    return [InvariantFinding(FindingKind.LOST_RECORDS, f"the log ends at offset {end_offset}, and {had}", end_offset)]
+    return [LogFinding(FindingKind.LOST_RECORDS, f"the log ends at offset {end_offset}, and {had}", end_offset)]
 
 
-def _of(
-    ordered: pa.Table, at: int, kind: FindingKind, says: str, before_offset: int, before_epoch: int
-) -> InvariantFinding:
+def _of(ordered: pa.Table, at: int, kind: FindingKind, says: str, before_offset: int, before_epoch: int) -> LogFinding:
     row = ordered.slice(at, 1).to_pylist()[0]
     before = f"a batch of epoch {before_epoch}"
-    return InvariantFinding(
+    return LogFinding(
         kind,
         says,
         row["base_offset"],
@@ -205,13 +196,13 @@ def _of(
     )
 
 
-def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> InvariantFinding:
+def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> LogFinding:
     row = ordered.slice(at, 1).to_pylist()[0]
     before = ordered.slice(at - 1, 1).to_pylist()[0] if at > 0 else None
     if before is not None and before["error"] is None and _is_behind_gap(ordered, at, row, before):
         says = f"a batch begins at offset {row['base_offset']}, where {before['last_offset'] + 1} was to come"
         text = f"{says}: {row['error']}, {row['size_bytes']} bytes"
-        return InvariantFinding(
+        return LogFinding(
             FindingKind.MISSING_SEGMENT,
             text,
             row["base_offset"],
@@ -228,7 +219,7 @@ def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> Invaria
     else:
         kind = FindingKind.BIT_FLIP
     size = f", {row['size_bytes']} bytes" if row["size_bytes"] else ""
-    return InvariantFinding(kind, f"{row['error']}{size}", None if row["base_offset"] is None else offset)
+    return LogFinding(kind, f"{row['error']}{size}", None if row["base_offset"] is None else offset)
 
 
 def _expected(ordered: pa.Table, at: int) -> int:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints, ValueHistory, carried, pairs, spread, stated_at
 from fastquorum.spark.pipelines.invariants.brokers import FENCED, GONE, SHUTTING_DOWN, WORDS, BrokerStates
 from fastquorum.spark.pipelines.invariants.facts import CODES, TYPES, codes_of
-from fastquorum.spark.pipelines.invariants.findings import FindingKind, InvariantFinding
+from fastquorum.spark.pipelines.invariants.findings import FindingKind, LogFinding
 from fastquorum.spark.pipelines.invariants.lists import Lists
 from fastquorum.types import NO_NODE
 
@@ -70,13 +70,12 @@ class PartitionAudit:
         self._lives = self._lived(np.flatnonzero((types == _RECORD) | (types == _CHANGE)), np.flatnonzero(is_removal))
         self._order = np.argsort(self._lives.rows, kind="stable")
 
-    def found(self, brokers: BrokerStates) -> list[InvariantFinding]:
+    def found(self, brokers: BrokerStates) -> list[LogFinding]:
         """Return all findings, in no order."""
         return [*self._misplaced(), *self._epochs(), *self._members(), *self._leads(brokers)]
 
     def are_left_by(self, rows: Ints, broker_id: int) -> bool:
-        """Return whether each of these rows is a change by which the broker leaves an ISR or the lead, or is no longer
-        eligible."""
+        """Return whether the broker leaves an ISR or the lead, or is no longer eligible, by each of these rows."""
         lives, wanted = self._lives, np.full(len(rows), broker_id)
         if len(lives.rows) == 0:
             return False
@@ -143,7 +142,7 @@ class PartitionAudit:
 
     # --- records that do not fit --------------------------------------------------------------------------------------
 
-    def _misplaced(self) -> list[InvariantFinding]:
+    def _misplaced(self) -> list[LogFinding]:
         """Find records of topics and partitions that are not there, or are there already."""
         types, lives, found = self._types, self._lives, []
         of_topics = np.flatnonzero(np.isin(types, (_TOPIC, _REMOVAL, _RECORD)))
@@ -160,13 +159,10 @@ class PartitionAudit:
 
     # --- epochs -------------------------------------------------------------------------------------------------------
 
-    def _epochs(self) -> list[InvariantFinding]:
+    def _epochs(self) -> list[LogFinding]:
         lives, found = self._lives, []
         is_stated = (lives.kinds == _CREATED) & (lives.rows >= self._base_count)
-        epochs, leader_epochs = (
-            self._ints("said_epoch", UNSAID)[lives.rows],
-            self._ints("leader_epoch", UNSAID)[lives.rows],
-        )
+        epochs, leader_epochs = (self._ints(each, UNSAID)[lives.rows] for each in ("said_epoch", "leader_epoch"))
         is_new = is_stated & ~lives.was_there & self.is_whole & (epochs != 0) & ~self._has_migrated()
         for at in np.flatnonzero(is_new).tolist():
             found.append(self._of(FindingKind.PARTITION_EPOCH_JUMP, at, f"a new partition has epoch {epochs[at]}"))
@@ -205,7 +201,7 @@ class PartitionAudit:
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def _members(self) -> list[InvariantFinding]:
+    def _members(self) -> list[LogFinding]:
         lives, found = self._lives, []
         is_held = self._replicas.hold_all(lives.replicas, self._isr, lives.isr)
         leads = lives.leaders != NO_NODE
@@ -226,7 +222,7 @@ class PartitionAudit:
 
     # --- who may lead -------------------------------------------------------------------------------------------------
 
-    def _leads(self, brokers: BrokerStates) -> list[InvariantFinding]:
+    def _leads(self, brokers: BrokerStates) -> list[LogFinding]:
         lives, found = self._lives, []
         named = np.flatnonzero((lives.kinds != _REMOVED) & lives.is_there & (lives.leaders_stated >= 0))
         states = brokers.states.at(lives.leaders[named], np.maximum(lives.rows[named], self._base_count - 1))
@@ -241,7 +237,7 @@ class PartitionAudit:
             found.append(self._of(FindingKind.SHUTTING_DOWN_ELECTED, at, says, broker_id=int(lives.leaders[at])))
         return [*found, *self._left_leading(brokers.turns)]
 
-    def _left_leading(self, turns: ValueHistory) -> list[InvariantFinding]:
+    def _left_leading(self, turns: ValueHistory) -> list[LogFinding]:
         """Find partitions that a broker leads while it becomes one that may not lead."""
         lives, found = self._lives, []
         leading = np.flatnonzero(lives.is_there & (lives.leaders >= 0))
@@ -262,7 +258,7 @@ class PartitionAudit:
 
     def _of(
         self, kind: FindingKind, at: int, says: str, *, broker_id: int | None = None, since: int | None = None
-    ) -> InvariantFinding:
+    ) -> LogFinding:
         """Make a finding of a row of the lives. What stood before is as of the row before, or as of `since`."""
         lives = self._lives
         finding = self._finding(kind, int(lives.rows[at]), says)._replace(broker_id=broker_id)
@@ -285,12 +281,12 @@ class PartitionAudit:
         epoch, leader_epoch = int(lives.epochs[at]) + 1, int(lives.leader_epochs[at]) + is_election
         return f", partition epoch {epoch}, leader epoch {leader_epoch}"
 
-    def _finding(self, kind: FindingKind, row: int, says: str) -> InvariantFinding:
+    def _finding(self, kind: FindingKind, row: int, says: str) -> LogFinding:
         fact = self._fact(row)
         name = self._names.get(fact["id"], fact["name"])
         is_partition = CODES[fact["type"]] in (_RECORD, _CHANGE)
         number = fact["number"] if is_partition else None
-        return InvariantFinding(kind, says, fact["offset"], fact["epoch"], fact["timestamp"], name, fact["id"], number)
+        return LogFinding(kind, says, fact["offset"], fact["epoch"], fact["timestamp"], name, fact["id"], number)
 
     def _fact(self, row: int) -> dict[str, Any]:
         fact: dict[str, Any] = self.table.slice(row, 1).to_pylist()[0]

@@ -24,7 +24,7 @@ from fastquorum.spark.pipelines.invariants.facts import (
     UNREADABLE,
     codes_of,
 )
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 from fastquorum.spark.pipelines.invariants.partitions import PartitionAudit
 from fastquorum.spark.pipelines.transactions import fates
 
@@ -33,7 +33,7 @@ def audit_log(facts: pa.Table) -> pa.Table:
     """Audit the facts of one log, in any order (SCHEMA). Without a START the log is whole if it begins at 0."""
     if facts.num_rows == 0:
         return SCHEMA.empty_table()
-    found: list[InvariantFinding] = []
+    found: list[LogFinding] = []
     is_mark = np.asarray(pc.is_in(facts["type"], pa.array(MARKS)))
     marks = facts.filter(pa.array(is_mark))
     start, gaps = _marked(marks, found)
@@ -56,14 +56,14 @@ def audit_log(facts: pa.Table) -> pa.Table:
     return table_of(found, LogOwner.of(facts))
 
 
-def _marked(marks: pa.Table, found: list[InvariantFinding]) -> tuple[int | None, list[int]]:
+def _marked(marks: pa.Table, found: list[LogFinding]) -> tuple[int | None, list[int]]:
     """From where on the log is known, and where it has gaps."""
     start, gaps = None, []
     for mark in marks.to_pylist():
         if mark["type"] == START:
             start = mark["offset"]
             if start is None:
-                found.append(InvariantFinding(FindingKind.MISSING_SEGMENT, mark["name"], None))
+                found.append(LogFinding(FindingKind.MISSING_SEGMENT, mark["name"], None))
         elif mark["type"] == UNREADABLE:
             gaps.append(mark["offset"])
             found.append(_not_replayable(mark, _unread(mark)))
@@ -72,7 +72,7 @@ def _marked(marks: pa.Table, found: list[InvariantFinding]) -> tuple[int | None,
     return start, sorted(gaps)
 
 
-def _stops(marks: pa.Table, found: list[InvariantFinding]) -> list[InvariantFinding]:
+def _stops(marks: pa.Table, found: list[LogFinding]) -> list[LogFinding]:
     """What a node stops at, unless it is found already: most records are judged here by a few promises alone, and by
     all there is to them only where they are replayed."""
     known = {each.offset for each in found if each.kind is FindingKind.NOT_REPLAYABLE}
@@ -80,8 +80,8 @@ def _stops(marks: pa.Table, found: list[InvariantFinding]) -> list[InvariantFind
     return [_not_replayable(each, each["name"]) for each in stops if each["offset"] not in known]
 
 
-def _not_replayable(mark: dict[str, Any], says: str) -> InvariantFinding:
-    return InvariantFinding(FindingKind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"])
+def _not_replayable(mark: dict[str, Any], says: str) -> LogFinding:
+    return LogFinding(FindingKind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"])
 
 
 def _unread(mark: dict[str, Any]) -> str:
@@ -92,9 +92,9 @@ def _unread(mark: dict[str, Any]) -> str:
     return f"the record cannot be read: {why}"
 
 
-def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[InvariantFinding]:
+def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[LogFinding]:
     """Audit records without a gap among them."""
-    found: list[InvariantFinding] = []
+    found: list[LogFinding] = []
     types, offsets = codes_of(rows), np.asarray(rows["offset"], np.int64)
     none = np.zeros(len(types), np.bool_)
     try:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, InvariantFinding, LogOwner, table_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 
 COLUMNS: Final = (
     "cluster_id",
@@ -34,20 +34,16 @@ def audit_snapshots(snapshots: pa.Table) -> pa.Table:
         if row["verdict"] == "differs":
             says = f"the snapshot has {row['kind']} {row['name']} as {row['in_snapshot'] or 'not there'}"
             before = f"the log comes to {row['in_log'] or 'none of it'}"
-            found = InvariantFinding(
-                FindingKind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"]
-            )
+            found = LogFinding(FindingKind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"])
         elif row["verdict"] == "damaged":
-            found = InvariantFinding(FindingKind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
+            found = LogFinding(FindingKind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
         elif row["verdict"] == "not-replayable":
-            found = InvariantFinding(
-                FindingKind.NOT_REPLAYABLE, f"the snapshot cannot be loaded: {row['error']}", *where
-            )
+            found = LogFinding(FindingKind.NOT_REPLAYABLE, f"the snapshot cannot be loaded: {row['error']}", *where)
         else:
             unchecked.setdefault((owner, row["error"]), []).append(row)
             continue
         tables.append(table_of([found], owner))
     for (owner, error), rows in unchecked.items():
         says = f"{len(rows)} snapshots, up to offset {rows[-1]['offset']}, could not be compared: {error}"
-        tables.append(table_of([InvariantFinding(FindingKind.UNCHECKED, says, rows[0]["offset"])], owner))
+        tables.append(table_of([LogFinding(FindingKind.UNCHECKED, says, rows[0]["offset"])], owner))
     return pa.concat_tables(tables)

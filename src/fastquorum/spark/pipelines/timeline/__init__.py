@@ -123,12 +123,8 @@ def as_report(found: Iterable[tuple[str | None, Timeline]]) -> dict[str, Any]:
 def _timeline_of(history: History, worst: int) -> Timeline:
     happened, lives = lives_of(history)
     states = states_of(history)
-    event_rows = events(history, happened)
+    happenings = events(history, happened)
     partitions = partition_availability(states)
     brokers = broker_availability(states, lives)
-    return Timeline(
-        event_rows,
-        partitions,
-        brokers,
-        summary(history, states, SummaryInputs(event_rows, partitions, brokers, lives), worst),
-    )
+    inputs = SummaryInputs(happenings, partitions, brokers, lives)
+    return Timeline(happenings, partitions, brokers, summary(history, states, inputs, worst))
