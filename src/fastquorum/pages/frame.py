@@ -81,7 +81,7 @@ def _placed(keys: Sequence[Key], left: float) -> Iterator[tuple[Key, float, int]
 
 
 def labels_width(labels: Sequence[str]) -> float:
-    """What stands to the left of bars and strips needs so much."""
+    """Return the room that labels need to the left of bars and strips."""
     return max(20.0 + max((text_width(shortened(each, _LABEL_MAX)) for each in labels), default=0.0), 56.0)
 
 

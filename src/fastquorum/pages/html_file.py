@@ -33,7 +33,7 @@ _REPORT: Final = re.compile(r'<script type="application/(json|gzip)" id="\w+">([
 
 
 def document(page: Page) -> str:
-    """The HTML."""
+    """Return the page as HTML."""
     body = [
         f"<h1>{shown(page.heading)}</h1>",
         *(f"<p>{shown(each)}</p>" for each in page.subtitles),
@@ -60,7 +60,7 @@ def write_page(path: str, page: Page) -> None:
 
 
 def report_of(text: str) -> dict[str, Any]:
-    """The report inside a page. UsageError: there is none, or it is damaged."""
+    """Return the report inside a page. UsageError: there is none, or it is damaged."""
     found = _REPORT.search(text)
     if found is None:
         raise UsageError("this is not a page of a report", "it has none inside")

@@ -21,8 +21,8 @@ def new_file(path: str) -> Iterator[TextIO]:
 
 @contextmanager
 def replaced_file(path: str) -> Iterator[str]:
-    """Where to write what is to be there: it takes the place of a file of that name once it is whole. What is there and
-    is no file, as a device, is written to as it is."""
+    """Yield where to write what is to be there: it takes the place of a file of that name once it is whole. What is
+    there and is no file, as a device, is written to as it is."""
     if os.path.lexists(path) and not os.path.isfile(path):
         yield path
         return

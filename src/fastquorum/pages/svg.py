@@ -22,18 +22,18 @@ def draw(chart: AnyChart, *, by_itself: bool = True, left: float = 0.0) -> str:
 
 
 def left_of(chart: Chart | Strips) -> float:
-    """Where what is drawn begins, for its own sake."""
+    """Return where the drawing begins if it stands alone."""
     return strips_left(chart) if isinstance(chart, Strips) else LEFT
 
 
 def common_left(charts: Iterable[object]) -> float:
-    """Where all those over time are to begin; 0: there are none."""
+    """Return where all charts over time are to begin; 0: there are none."""
     over_time = [each for each in charts if isinstance(each, Chart | Strips) and each.x.scale == "time"]
     return max(map(left_of, over_time), default=0.0)
 
 
 def cut_off(chart: AnyChart) -> int:
-    """How many rows it has and does not show."""
+    """Return how many rows the chart has and does not show."""
     if isinstance(chart, Chart):
         return 0
     rows = chart.bars if isinstance(chart, Bars) else chart.strips
@@ -41,5 +41,5 @@ def cut_off(chart: AnyChart) -> int:
 
 
 def left_out(chart: AnyChart) -> int:
-    """How many rows there are that it never had."""
+    """Return how many rows were left out of the chart."""
     return 0 if isinstance(chart, Chart) else chart.left_out

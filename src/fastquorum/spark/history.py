@@ -49,8 +49,8 @@ def append_history(directory: str, command: str, tables: Any, now: datetime | No
 
 
 def check_history(directory: str, command: str) -> None:
-    """UsageError if the runs that are there are said to be of another command, what is there cannot be read, or it is a
-    node's."""
+    """Raise UsageError if the runs that are there are said to be of another command, what is there cannot be read, or
+    it is a node's."""
     for place in (directory, os.path.dirname(os.path.abspath(directory))):
         if os.path.lexists(os.path.join(place, META_PROPERTIES)):
             raise UsageError(f"{place} is a node's data directory", "name another directory for the history")
@@ -65,7 +65,7 @@ def _check_command(directory: str, schemas: Mapping[str, pa.Schema], command: st
 
 
 def _check_same(directory: str, command: str, wanted: Mapping[str, set[str]]) -> None:
-    """UsageError if neither is more of the other: the parts that are there and these, and the columns of each."""
+    """Raise UsageError if neither is more of the other: the parts that are there and these, and the columns of each."""
     schemas = _schemas_of(directory)
     _check_command(directory, schemas, command)
     there = {part: set(schema.names) for part, schema in schemas.items()}

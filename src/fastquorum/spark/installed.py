@@ -4,7 +4,7 @@ from fastquorum.errors import UsageError
 
 
 def check_arrow() -> None:
-    """UsageError if pyarrow is not installed."""
+    """Raise UsageError if pyarrow is not installed."""
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:

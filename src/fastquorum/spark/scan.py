@@ -60,7 +60,7 @@ class TableScan(NamedTuple):
         return self._replace(columns=tuple(columns))
 
     def tasks(self, found: FoundLogs | None = None) -> "list[Task] | list[QuorumRange]":
-        """What can be read apart from one another; of logs that are found already, or of the options' path. UsageError,
+        """Return tasks that can be read apart, of logs that are found already, or of the path in options. UsageError,
         DirectoryError; of a quorum, NotReady."""
         refuse_streams_options(self.options)
         if self.options.bootstrap:
@@ -90,7 +90,7 @@ class TableScan(NamedTuple):
             warnings.warn(f"{each.error}: {each.left_out or each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
-        """What one task comes to. CorruptionError, with a note of how to read on, where an option of ours helps."""
+        """Yield the rows of one task. CorruptionError, with a note of how to read on, where an option of ours helps."""
         try:
             yield from self._read(task)
         except CorruptionError as error:

@@ -69,7 +69,7 @@ def placement(
     keep_fenced: bool = False,
     at: int | None = None,
 ) -> "DataFrame":
-    """How leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
+    """Return how leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
     cluster's id in front. `at`: as of this offset. UsageError: there is no such part."""
     whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at)
     return part_of(whole, placing.PACKING, part)
@@ -79,8 +79,8 @@ def placement(
 
 
 def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: int | None = None) -> "DataFrame":
-    """What changed in each cluster between two offsets (`to_offset`: exclusive; None: all that is committed); a row for
-    each thing. Nothing but headers is shuffled."""
+    """Return what changed in each cluster between two offsets (`to_offset`: exclusive; None: all that is committed); a
+    row for each thing. Nothing but headers is shuffled."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = choice(spark, path, OfImage(to_offset, from_offset))
@@ -112,8 +112,8 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
 def image_diff_between(
     spark: "SparkSession", path: str, other: str, at: int | None = None, *, everything: bool | None = None
 ) -> "DataFrame":
-    """What differs between clusters, or between two replicas of one: those of one id are compared, or the only one on
-    each side. `at`: both as of this offset. `everything`: as of `compared`. Shuffled, by cluster, is each image.
+    """Return what differs between clusters, or between two replicas of one: those of one id are compared, or the only
+    one on each side. `at`: both as of this offset. `everything`: as of `compared`. Shuffled, by cluster, is each image.
 
     Raises:
         UsageError: nothing on one side belongs to anything on the other.

@@ -93,8 +93,8 @@ def of_each(
     look: Callable[[LocalCluster], T],
     is_of_two_moments: Callable[[T], bool] | None = None,
 ) -> list[T]:
-    """What `look` makes of each cluster at a path; of one whose node removes files, or appends, meanwhile again, as of
-    `live_logs.settled`. Errors as of `logs.find_all`, and DirectoryError."""
+    """Return what `look` makes of each cluster at a path. A cluster is looked at again if its node removes files, or
+    appends, meanwhile, as of `live_logs.settled`. Errors as of `logs.find_all`, and DirectoryError."""
 
     def of(first: LocalCluster) -> T:
         looks = 0

@@ -68,8 +68,8 @@ class Choice(NamedTuple):
 
 
 def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str | None, str | None]]:
-    """Which clusters at two paths are compared: those of one id, or the only one on each side. UsageError: nothing on
-    one side belongs to anything on the other."""
+    """Return which clusters at two paths are compared: those of one id, or the only one on each side. UsageError:
+    nothing on one side belongs to anything on the other."""
     ids, others = one.compared, two.compared
     if len(ids) == len(others) == 1:
         return list(zip(ids, others, strict=True))
@@ -136,7 +136,7 @@ def directory_rows(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def read_now(rows: "DataFrame") -> "DataFrame":
-    """The same rows as they are now, however late they are looked at; few of them."""
+    """Read the rows now, however late they are used; there must be few of them."""
     return rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
 
 

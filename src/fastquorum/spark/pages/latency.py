@@ -93,13 +93,13 @@ def _curves(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]
 
 
 def _points(row: dict[str, Any]) -> list[tuple[float, float]]:
-    """The largest one stands where its own share of all is."""
+    """Return the points of a curve. The largest value stands at its own share of all."""
     points = [(nines, row[name]) for name, nines in _NINES.items() if nines <= max(row["count"], 2)]
     return [*points, (float(row["count"]), row["max_us"])] if row["count"] > points[-1][0] else points
 
 
 def _telling(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> list[str]:
-    """The columns in which groups differ."""
+    """Return the columns in which groups differ."""
     return [name for name in by if len({row["group"][name] for row in rows}) > 1]
 
 

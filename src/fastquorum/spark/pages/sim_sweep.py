@@ -73,7 +73,7 @@ def _failures(failed: Sequence[dict[str, Any]], invariants: dict[str, int]) -> I
 
 
 def _failure(row: dict[str, Any]) -> Iterator[Part]:
-    """How to see it again, and the last that happened before."""
+    """Yield the command that shows a failure again, and the last events before it."""
     yield Prose(f"{text(row['invariant'])}: {text(row['shrunk_detail'] or row['detail'])}")
     yield Prose("Again with:")
     yield Lines([text(row["repro"]), *([row["shrunk_repro"]] if row["shrunk_repro"] else [])])

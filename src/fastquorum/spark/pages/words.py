@@ -30,7 +30,7 @@ def heading_of(cluster_id: str | None) -> str:
 
 
 def unproven(cluster: dict[str, Any]) -> Iterator[str]:
-    """Why what is told of a cluster may not be committed, if that is so."""
+    """Yield why a cluster's figures may not be committed, if that is so."""
     if "unproven" in cluster:
         yield f"{heading_of(cluster['cluster_id'])}, not proven: {cluster['unproven']}."
 
@@ -52,6 +52,6 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def listed(names: Sequence[str], at_most: int = 5) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = len(names) - at_most
     return ", ".join(names[:at_most]) + (f" and {more:,} more" if more > 0 else "")

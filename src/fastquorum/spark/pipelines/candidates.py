@@ -75,7 +75,7 @@ class ReadCandidate(NamedTuple):
 
 
 def segments_of(batches: pa.Table) -> Mapping[str, list[int]]:
-    """Where the segments of each directory begin, ascending: those that have a row of table `batches`."""
+    """Return where the segments of each directory begin, ascending: those that have a row of table `batches`."""
     found: dict[str, list[int]] = {}
     there = batches.filter(pc.is_valid(batches["segment"])).group_by(["directory", "segment"]).aggregate([])
     for directory, base in zip(there["directory"].to_pylist(), there["segment"].to_pylist(), strict=True):
@@ -125,7 +125,7 @@ def _from_segment(replica: ReplicaLog, segments: list[int], span: Span) -> Span:
 
 
 def _holes(replica: ReplicaLog, span: Span) -> int:
-    """How many records of the span are missing or damaged; one if it has any that are not the majority's."""
+    """Return how many records of the span are missing or damaged; one if it has any that are not the majority's."""
     start, end = span
     if start >= end:
         return 0

@@ -29,7 +29,7 @@ class ValueHistory(NamedTuple):
         return cls(owners[order], rows[order], values[order])
 
     def at(self, owners: Ints, rows: Ints) -> Ints:
-        """The value of each owner as of each row; UNSET if it has none. Owners are 0 or more, and rows too."""
+        """Return the value of each owner as of each row; UNSET if it has none. Owners are 0 or more, and rows too."""
         if len(self.owners) == 0:
             return np.full(len(owners), UNSET, np.int64)
         span = int(max(self.rows.max(), rows.max(initial=0))) + 1

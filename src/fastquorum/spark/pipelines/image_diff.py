@@ -109,7 +109,7 @@ def not_compared(cluster_id: str | None, other_cluster_id: str | None, why: str)
 
 
 def beside_user_logs(found: Sequence[pa.Table]) -> Sequence[pa.Table]:
-    """What was told of each cluster, but for those of user records where there are others: no image is made of them."""
+    """Return the clusters, without those of user records if there are others: no image is made of them."""
     return [each for each in found if each["error"].to_pylist() != [USER_RECORDS]] or found
 
 
@@ -167,7 +167,7 @@ def _of_topic(name: str, was: View, now: View) -> Iterator[Difference]:
 
 
 def _shared(view: View) -> View:
-    """What two clusters may have in common."""
+    """Return what two clusters may have in common."""
     kept = {key: value for key, value in view.items() if key not in _OF_ONE_CLUSTER}
     if "partitions" in kept:
         kept["partitions"] = {number: _shared(each) for number, each in kept["partitions"].items()}

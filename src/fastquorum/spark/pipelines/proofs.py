@@ -191,7 +191,7 @@ def find_loss(replica: ReplicaLog) -> None:
 
 
 def _once_had(replica: ReplicaLog) -> str | None:
-    """What says that a replica had more than it has; None: nothing does."""
+    """Return what says that a replica had more than it has; None: nothing does."""
     end, own = replica.end_offset, replica.snapshot_end
     if replica.refused is not None:
         return replica.refused

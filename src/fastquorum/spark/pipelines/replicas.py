@@ -159,7 +159,7 @@ class ReplicaLog:
         self.verdict, self.offset, self.why = verdict, offset, why
 
     def batch_at(self, offset: int) -> Held | None:
-        """The one that holds a record at that offset, if it is there and good."""
+        """Return the batch that holds a record at that offset, if it is there and good."""
         base, last, epochs = self.held
         at = int(np.searchsorted(last, offset))
         if at == len(last) or base[at] > offset:
@@ -235,7 +235,7 @@ def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[
 
 
 def _is_mark_of_log(batches: pa.Table, row: dict[str, Any]) -> bool:
-    """Whether a batch ends where a durable mark says that one does, or a segment begins there."""
+    """Return whether a batch ends where a durable mark says that one does, or a segment begins there."""
     offset, segment, position = (row.get(f"durable_{name}") for name in ("offset", "segment", "position"))
     if position is None or (position == 0 and offset == segment):
         return True
@@ -247,8 +247,8 @@ def _is_mark_of_log(batches: pa.Table, row: dict[str, Any]) -> bool:
 
 
 def _rank(each: ReplicaLog) -> tuple[int, int, int, bytes, int, str]:
-    """The farthest first, as votes go by, and then by what they hold: so whoever takes the first of several that will
-    do takes the same one whatever directories are called. Of equal logs the name may decide."""
+    """Rank of a replica: the farthest first, as votes are granted, then by what it holds. So the first of several
+    replicas is the same one whatever directories are called; only of equal logs the name may decide."""
     last_epoch = int(each.held[2].max(initial=-1))
     node_id = -1 if each.node_id is None else each.node_id
     return -last_epoch, -each.end_offset, each.start_offset, each.ids.tobytes(), node_id, each.directory
@@ -371,8 +371,8 @@ def _without(offsets: Ids, others: Iterable[ReplicaLog], rows: Iterable[dict[str
 
 
 def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: Ids) -> Ids:
-    """Where each row begins, as an offset. Of damage that is where what its replica has before it ends: the offset that
-    damaged bytes claim may be anything, and no checksum covers it."""
+    """Return where each row begins, as an offset. Of damage that is where what its replica has before it ends: the
+    offset that damaged bytes claim may be anything, and no checksum covers it."""
     base, last = _numbers(batches, "base_offset"), _numbers(batches, "last_offset")
     segments, positions = _numbers(batches, "segment"), _numbers(batches, "position")
     if not is_damaged.any():

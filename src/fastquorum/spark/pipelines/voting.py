@@ -30,7 +30,7 @@ class VoterKey(NamedTuple):
     """None: nothing says it, as at kraft.version 0, where the node's id is enough."""
 
     def is_same(self, other: Self) -> bool:
-        """Whether a directory of the one votes as the other."""
+        """Return whether a directory of the one votes as the other."""
         ids = (self.directory_id, other.directory_id)
         return self.id == other.id and (None in ids or ids[0] == ids[1])
 

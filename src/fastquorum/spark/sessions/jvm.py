@@ -59,7 +59,7 @@ class Jvm:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """The one that PySpark starts meanwhile is this one."""
+        """Take the JVM that PySpark starts meanwhile."""
         from pyspark import java_gateway
 
         module: Any = java_gateway

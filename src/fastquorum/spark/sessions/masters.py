@@ -46,8 +46,8 @@ _HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def check_master(master: str) -> None:
-    """UsageError if `master` names hosts, and none of them can be reached or says a word; SparkEnvironmentError if it
-    is YARN, and nothing here says where that is. Others, as local[*], are Spark's."""
+    """Raise UsageError if `master` names hosts, and none of them can be reached or says a word; SparkEnvironmentError
+    if it is YARN, and nothing here says where that is. Others, as local[*], are Spark's."""
     if master == "yarn":
         _check_yarn()
     match = _URL.match(master)
@@ -67,7 +67,7 @@ def check_master(master: str) -> None:
 
 
 def _check_yarn() -> None:
-    """SparkEnvironmentError if there is no configuration of Hadoop."""
+    """Raise SparkEnvironmentError if there is no configuration of Hadoop."""
     named = {name: os.environ[name] for name in _HADOOP if os.environ.get(name)}
     wanted = f"set {_HADOOP[0]} to the directory of core-site.xml and yarn-site.xml, or name another --master"
     if not named:
@@ -92,8 +92,8 @@ def _try(place: str, kind: _Kind, outcomes: "SimpleQueue[str | None]") -> None:
 
 
 def _silence(connection: socket.socket, place: str, kind: _Kind) -> str | None:
-    """Why nobody is there though a connection was taken; None: something answers, or hangs up as one does that wants to
-    hear of TLS or a secret first, and Spark may ask."""
+    """Return why nothing is there though a connection was taken; None: something answers, or hangs up as one does that
+    wants to hear of TLS or a secret first, and Spark may ask."""
     try:
         connection.settimeout(SILENCE_S)
         connection.sendall(kind.greeting)

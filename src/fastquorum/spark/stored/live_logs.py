@@ -40,9 +40,9 @@ def settled(
     look: Callable[[FoundLogs], T],
     is_of_two_moments: Callable[[T], bool] | None = None,
 ) -> T:
-    """What `look` makes of logs, of a moment at which all that was found was there from its beginning to its end.
-    `is_of_two_moments`: of what it made, whether it may come from that a node has gone on while its log or another one
-    was read; if one has, it is looked at again, as often as LOOKS_MAX says.
+    """Return what `look` makes of logs, where all that was found was there from the look's beginning to its end.
+    `is_of_two_moments`: whether a result may only show that a node has gone on while its log or another one was read;
+    if a node has, the logs are looked at again, as often as LOOKS_MAX says.
 
     Raises:
         DirectoryError: of one log something had gone, each of LOOKS_MAX times.
@@ -59,7 +59,7 @@ def settled(
 
 
 def settled_at(paths: Iterable[str], look: Callable[[], T], is_of_two_moments: Callable[[T], bool] | None = None) -> T:
-    """The same for whatever finds the logs at these paths by itself."""
+    """Call `look`, which finds the logs at these paths by itself, as `settled` does."""
 
     def found() -> FoundLogs:
         each = [find_all(path) for path in paths]
@@ -73,7 +73,7 @@ def _logs(found: FoundLogs) -> Iterable[FoundLog]:
 
 
 def _gone(moment: _Moment) -> str | None:
-    """What has gone since; None: nothing."""
+    """Return what was removed since; None: nothing."""
     log = moment.log
     found = [*(each.path for each in log.segments), *(each.path for each in log.checkpoints)]
     if not found:
@@ -93,7 +93,7 @@ def _gone(moment: _Moment) -> str | None:
 
 
 def _has_gone_on(moment: _Moment) -> bool:
-    """Whether its node has written since, as far as files show it: a mark, or a segment of another size."""
+    """Return whether its node has written since, as far as files show it: a mark, or a segment of another size."""
     log = moment.log
     try:
         there = store_of(log.log_directory).entries(log.log_directory)

@@ -148,9 +148,9 @@ def find(path: str) -> FoundLogs:
 
 
 def find_all(path: str) -> FoundLogs:
-    """The same for who looks at many: of several paths, one that cannot be read is a fault, and one that holds no log
-    is among `others`, as is what lies beside logs. Errors as of `find` if it is one path, or
-    all of several are `others`."""
+    """Find every log that one or several paths mean, for an audit. Of several paths, one that cannot be read is a
+    fault, and one that holds no log is among `others`, as is what lies beside logs. Errors as of `find` for one path,
+    or if all of several are `others`."""
     roots = [(store, root) for part in _parts(path) for store, each in [_roots(part)] for root in each]
     is_alone = len(roots) == 1
     there: list[tuple[Store, FoundLog | LogFault]] = []
@@ -175,7 +175,7 @@ def find_all(path: str) -> FoundLogs:
 
 
 def _roots(part: str) -> tuple[Store, list[str]]:
-    """What a part of a path names."""
+    """Return the paths that a part of a path names."""
     store = store_of(part)
     return store, store.expand(part) if _is_glob(part) else [part.rstrip("/") or "/"]
 
@@ -198,7 +198,7 @@ def _found(path: str, there: Iterable[tuple[Store, FoundLog | LogFault]]) -> Fou
 
 
 def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | LogFault]) -> Iterator[Other]:
-    """What lies in a directory of logs, and is none. Nothing, if the directory is one itself."""
+    """Yield what lies in a directory of logs and is not a log. Nothing, if the directory is one itself."""
     places = [
         place
         for each in found
@@ -261,7 +261,7 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
 
 
 def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | LogFault | None:
-    """The log that lies there itself, if one does. DirectoryError."""
+    """Return the log that lies there itself, if one does. DirectoryError."""
     inner = next((each for each in entries if each.name == names.LOG_DIRECTORY), None)
     if inner is not None and inner.error is not None:
         return _fault(root, inner.error)
@@ -322,7 +322,7 @@ def _as_file(entry: Entry) -> Entry:
 
 
 def _counts(name: str) -> bool:
-    """Whether a file says what a log holds, or whose it is."""
+    """Return whether a file says what a log holds, or which node it is of."""
     of_log = names.parse_segment(name) is not None or names.parse_checkpoint(name) is not None
     return of_log or name in (names.META_PROPERTIES, names.OWN_PROPERTIES)
 

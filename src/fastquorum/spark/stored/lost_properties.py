@@ -19,20 +19,20 @@ _LOOK_BYTES: Final = 1 << 20
 
 
 def is_blank(own: bytes) -> bool:
-    """Whether nothing is left of our properties: the file is empty, or a crash left zeros in it."""
+    """Return whether nothing is left of our properties: the file is empty, or a crash left zeros in it."""
     return not own.strip(b"\0 \t\r\n")
 
 
 def are_properties_lost(names: Collection[str], meta: bytes | None, own: bytes | None) -> bool:
-    """Whether a directory with these files, relative to it, is one of ours of which nothing says what its log holds.
-    `meta`, `own`: its properties, Kafka's and ours; None: there are none."""
+    """Return whether a directory with these files, relative to it, is one of ours of which nothing says what its log
+    holds. `meta`, `own`: its properties, Kafka's and ours; None: there are none."""
     if own is not None:
         return is_blank(own) or (meta is not None and _are_apart(meta, own))
     return meta is not None and not meta_by_kafka(meta) and is_of_quorum(names.__contains__)
 
 
 def _are_apart(meta: bytes, own: bytes) -> bool:
-    """Whether ours are of another cluster, and say nothing of this directory."""
+    """Return whether ours are of another cluster, and say nothing of this directory."""
     try:
         return is_of_another_cluster(parse_properties(meta), parse_properties(own))
     except ValueError:

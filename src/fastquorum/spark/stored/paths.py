@@ -16,8 +16,8 @@ def joined(paths: Iterable[str]) -> str:
 
 
 def split_by_commas(text: str) -> str:
-    """The same text, where it names a path, or several with commas between. UsageError if a path of that very name is
-    there, as it would be taken for several others."""
+    """Return the same text, where it names a path, or several with commas between. UsageError if a path of that very
+    name is there, as it would be taken for several others."""
     if "," in text and os.path.lexists(text):
         raise _with_comma(text)
     return text

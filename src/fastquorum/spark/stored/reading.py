@@ -102,7 +102,7 @@ def _walked(walk: "PieceWalk", reader: Collector[T], mode: Mode) -> Iterator[T |
 
 
 def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
-    """The next segment, or piece, must go on where this one ends. DirectoryError."""
+    """Check that the next segment, or piece, goes on where this one ends. DirectoryError."""
     if piece.end_offset < 0 or next_offset in (-1, piece.end_offset):
         return
     if piece.is_cut:

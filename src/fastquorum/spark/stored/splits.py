@@ -147,7 +147,7 @@ def _cuts(log: FoundLog, segment: StoredSegment, split_bytes: int) -> list[Cut]:
 
 
 def _indexed(store: Store, log: FoundLog, segment: StoredSegment) -> list[int] | None:
-    """What the index file says; None if there is none that can be read."""
+    """Return the entries of the index file; None if none can be read."""
     name = names.index_name(segment.base_offset)
     path = next((each.path for each in log.files if each.name == name), None)
     if path is None:
@@ -159,7 +159,7 @@ def _indexed(store: Store, log: FoundLog, segment: StoredSegment) -> list[int] |
 
 
 def _scanned(store: Store, segment: StoredSegment, window_bytes: int) -> Iterator[int]:
-    """Where batches begin, one in every window: a walk over all headers, checksums aside."""
+    """Yield where batches begin, one in every window: a walk over all headers, checksums aside."""
     kernels: Kernels = load("native")
     position, size = 0, window_bytes
     while position < segment.size_bytes:

@@ -63,14 +63,15 @@ class StoreDisk:
 
 
 def disk_of(log: FoundLog) -> tuple[Disk, str]:
-    """The disk of a log's directory, and the log's directory on it."""
+    """Return the disk of a log's directory, and the log's directory on it."""
     inside = log.log_directory.removeprefix(log.directory).strip("/")
     # It lacks what writes, which no reader asks for.
     return cast(Disk, cast(Any, StoreDisk(log.directory))), inside
 
 
 def durable_mark_of(log: FoundLog) -> Mark | None:
-    """The durable mark that lies beside a log by now; None: it had none when it was found, or it cannot be read."""
+    """Return the durable mark that lies beside a log by now; None: it had none when it was found, or it cannot be
+    read."""
     if log.entry(names.DURABLE_MARK) is None:
         return None
     disk, inside = disk_of(log)
@@ -81,8 +82,8 @@ def durable_mark_of(log: FoundLog) -> Mark | None:
 
 
 def epochs_of(log: FoundLog) -> list[tuple[int, int]]:
-    """What `leader-epoch-checkpoint` says beside a log by now: epochs, each with its first offset. None are there if
-    the file was not when the log was found, or cannot be read."""
+    """Return what `leader-epoch-checkpoint` says beside a log by now: epochs, each with its first offset. None are
+    there if the file was not when the log was found, or cannot be read."""
     try:
         return read_epochs(log)
     except FastQuorumError:
@@ -90,7 +91,7 @@ def epochs_of(log: FoundLog) -> list[tuple[int, int]]:
 
 
 def read_epochs(log: FoundLog) -> list[tuple[int, int]]:
-    """The same. CorruptionError, DirectoryError."""
+    """Read `leader-epoch-checkpoint` as `epochs_of` does. CorruptionError, DirectoryError."""
     entry = log.entry(names.EPOCH_CHECKPOINT)
     if entry is None:
         return []

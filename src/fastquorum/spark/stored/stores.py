@@ -202,7 +202,7 @@ def as_named(error: DirectoryError, hint: str) -> DirectoryError:
 
 
 def _unseen(path: str, error: OSError) -> DirectoryError | None:
-    """Why it is not known what lies there; None if nothing does."""
+    """Return why it is not known what lies there; None if nothing does."""
     is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(path)
     return None if is_gone else _unreadable(path, error)
 

@@ -59,7 +59,7 @@ def check_stream(scan: TableScan) -> None:
 
 
 def initial(followed: FollowedLogs, options: ReadOptions) -> Offsets:
-    """Where a stream without a checkpoint begins, as `startingOffset` has it. OffsetOutOfRange: there is no such
+    """Return where a stream without a checkpoint begins, as `startingOffset` has it. OffsetOutOfRange: there is no such
     offset."""
     begins = followed.begins()
     match options.starting_offset:

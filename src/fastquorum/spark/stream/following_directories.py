@@ -307,7 +307,7 @@ class FollowedDirectories:
 
 
 def within(options: ReadOptions, start: Offset, end: Offset) -> ReadOptions:
-    """The same read, of these records only."""
+    """Return the same read, of these records only."""
     wanted = bounds_of(options)
     return options._replace(from_offset=max(wanted.offset_min, start), to_offset=min(wanted.offset_max, end))
 

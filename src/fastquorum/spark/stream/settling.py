@@ -20,7 +20,7 @@ OTHERS: Final = frozenset(ReplicaVerdict) - {ReplicaVerdict.SAME, ReplicaVerdict
 
 
 def unsettled_from(batches: pa.Table, audited: pa.Table, *, sees_all: bool, known_epoch: Epoch) -> Offset | None:
-    """The offset from which on what a majority shares may still be undone; None: it is committed.
+    """Return the offset from which on what a majority shares may still be undone; None: it is committed.
 
     Args:
         batches: of one cluster, with columns directory, last_offset, epoch and error.
@@ -54,6 +54,6 @@ def _lacks_some(row: dict[str, object], end: Offset) -> bool:
 
 
 def _newest(batches: pa.Table) -> dict[str, Epoch]:
-    """The latest epoch of each directory's batches."""
+    """Return the latest epoch of each directory's batches."""
     found = batches.select(["directory", "epoch"]).group_by("directory").aggregate([("epoch", "max")])
     return dict(zip(found["directory"].to_pylist(), found["epoch_max"].to_pylist(), strict=True))

@@ -48,7 +48,7 @@ TABLES: Final[Mapping[str, SourceTable]] = MappingProxyType({table.name: table f
 
 
 def table_of(options: ReadOptions) -> SourceTable:
-    """The one that is asked for, in the form that is asked for. UsageError: it has no such form."""
+    """Return the wanted table, in the wanted form. UsageError: it has no such form."""
     table = TABLES[options.table]
     if not options.typed:
         return table

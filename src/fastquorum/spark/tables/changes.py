@@ -126,7 +126,7 @@ class _Found(NamedTuple):
         return cls(lean, history.without_texts({LEADER_RECORD, CONFIG_RECORD}), partitions)
 
     def within(self, rows: Ints, options: ReadOptions) -> Flags:
-        """Which of these are of the log itself, and within its bounds."""
+        """Return which rows are of the log itself, and within its bounds."""
         wanted, history = bounds_of(options), self.history
         micros = self._timestamps(rows).cast(pa.int64()).fill_null(_BEFORE_ALL_MS * 1000)
         times_ms = np.asarray(micros, np.int64) // 1000
@@ -141,7 +141,7 @@ class _Found(NamedTuple):
         return found
 
     def placed(self, rows: Ints) -> dict[str, pa.Array]:
-        """Where in the log the records stand."""
+        """Return the columns of where in the log the records stand."""
         return {
             "offset": pa.array(self.history.offsets[rows]),
             "epoch": pa.array(self.history.epochs[rows], pa.int32()),

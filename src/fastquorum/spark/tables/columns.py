@@ -76,7 +76,7 @@ def uuid_words(ids: Iterable[Uuid]) -> pa.Array:
 
 
 def spread(column: ObjectColumn, things: Sequence[Any]) -> pa.Array:
-    """The column, null where there is no thing."""
+    """Return the column with null where there is no thing."""
     there = [each for each in things if each is not None]
     values = column.make(there)
     if len(there) == len(things):

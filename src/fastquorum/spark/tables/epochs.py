@@ -97,7 +97,7 @@ class _SpanReader:
         return position + len(good)
 
     def take(self) -> list[_Span]:
-        """What was collected; there is nothing then."""
+        """Return what was collected, and forget it."""
         spans, self._spans = self._spans, []
         return spans
 

@@ -81,7 +81,8 @@ def end_offset(stored: OfflineLog, options: ReadOptions) -> Offset | None:
 
 
 def _committed(end: Offset | None, log: FoundLog, options: ReadOptions) -> Offset | None:
-    """Where that ends, if it is not all that is committed. OffsetOutOfRange: an offset is asked for that is not."""
+    """Return where that ends, if it is not all that is committed. OffsetOutOfRange: an offset is asked for that is
+    not."""
     committed = options.committed_ends.get(log.directory)
     if committed is None:
         return end
@@ -115,7 +116,8 @@ def error_batches(
 
 
 def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:
-    """Where the first batch that is later begins: what precedes it is a whole prefix, though clocks may differ."""
+    """Return where the first batch that is later begins: what precedes it is a whole prefix, though clocks may
+    differ."""
     for batch in stored.batches():
         if batch.info.max_timestamp_ms > timestamp_ms:
             return batch.info.base_offset

@@ -75,8 +75,8 @@ class Part(NamedTuple):
 
 
 def parts(log: FoundLog, mode: Mode, end_offset: Offset) -> Iterator[Part | FastQuorumError]:
-    """The log below `end_offset`, in order, part by part; and errors that keep what precedes it from being known, if
-    the mode is not to fail. CorruptionError, DirectoryError."""
+    """Yield the log below `end_offset`, in order, part by part; and errors that keep what precedes it from being known,
+    if the mode is not to fail. CorruptionError, DirectoryError."""
     kernels = load("native")
     base = base_of(log, kernels, end_offset)
     for error in base.faults:
@@ -118,7 +118,8 @@ def _read(pieces: list[Piece], wanted: RowFilter, log: FoundLog, kernels: Kernel
 
 
 def _part_end(records: pa.Table, least: int) -> int | None:
-    """How many, so many or more, come before a place where no transaction is open; None: there is none yet."""
+    """Return how many records, `least` at least, precede a place without an open transaction; None: there is none
+    yet."""
     if records.num_rows < least:
         return None
     types = records["type"]
@@ -147,7 +148,7 @@ def _batches(
 
 
 def _good(rows: Rows, piece: Piece) -> tuple[int, FastQuorumError | None]:
-    """How many come before one that cannot be read, and why it cannot."""
+    """Return how many records precede one that cannot be read, and why it cannot."""
     faults = np.flatnonzero(rows.faults)
     if not len(faults):
         return len(rows.offsets), None

@@ -138,7 +138,7 @@ def _in_order(found: PartitionHistory, at: Ints) -> tuple[Ints, pa.Array]:
 
 
 def _columns(found: PartitionHistory, at: Ints) -> dict[str, pa.Array]:
-    """What partitions are at these rows: nothing but their names where they are removed."""
+    """Return what partitions are at these rows: nothing but their names where they are removed."""
     is_gone = found.kinds[at] == REMOVED
     topics = found.partitions.topics[found.owners[at]]
     leaders = found.filled(numbers(found.records["leader"]))[at]

@@ -88,13 +88,14 @@ def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
 
 
 def _state_fault(log: FoundLog, row: Row) -> str | None:
-    """Why a node would not start without this quorum state, which may be missing where it had nothing to vote on."""
+    """Return why a node would not start without this quorum state, which may be missing where it had nothing to vote
+    on."""
     is_needed = row.get("format") is not None or (log.node_id is not None and not _is_empty(log))
     return row.get("error") if is_needed else None
 
 
 def _stale_fault(log: FoundLog, row: Row, last_epoch: int) -> str | None:
-    """Why a node would not start with this vote beside a log that ends in that epoch, as `startup` says it."""
+    """Return why a node would not start with this vote beside a log that ends in that epoch, as `startup` says it."""
     if row.get("epoch") is None:
         return None
     name = names.QUORUM_STATE if row["format"] == "fastquorum" else names.KAFKA_STATE
@@ -122,8 +123,8 @@ def _last_epoch(log: FoundLog, mark: Mark | None) -> int:
 
 
 def _beginning_fault(log: FoundLog) -> str | None:
-    """Why a node of ours could not read who votes at first, which it does whatever its log has by now, or would not
-    take the log for one of the kind that its directory was formatted for."""
+    """Return why a node of ours could not read who votes at first, which it does whatever its log has by now, or would
+    not take the log for one of the kind that its directory was formatted for."""
     if not any(each.path == f"{log.directory}/{names.OWN_PROPERTIES}" for each in log.files):
         return None
     try:
@@ -149,14 +150,14 @@ def _identity_if_whole(disk: Disk) -> Identity | None:
 
 
 def _file_fault(log: FoundLog) -> str | None:
-    """Why a node could not open a file of its directory that no other column is of; None: it could."""
+    """Return why a node could not open a file of its directory that no other column is of; None: it could."""
     odd = [each.error for each in log.files if kind_of(each.name) in _OPENED]
     unread = [_read_fault(log, name) for name in (names.DURABLE_MARK, names.EPOCH_CHECKPOINT)]
     return next((str(each) for each in (*odd, *unread) if each is not None), None)
 
 
 def _read_fault(log: FoundLog, name: str) -> DirectoryError | None:
-    """Why a file of the log's directory, which is replaced and never removed, cannot be read."""
+    """Return why a file of the log's directory, which is replaced and never removed, cannot be read."""
     entry = log.entry(name)
     try:
         if entry is not None:
@@ -174,8 +175,8 @@ def _mark(log: FoundLog) -> Mark | None:
 
 
 def _refused(log: FoundLog, mark: Mark | None) -> str | None:
-    """Why a node would not start on a log with these files, as `recovery` says it; None: it would, as far
-    as that goes, or its node is replacing the log."""
+    """Return why a node would not start on a log with these files, as `recovery` says it; None: it would, as far as
+    that goes, or its node is replacing the log."""
     if mark is not None and mark.is_anew:
         return None
     start = 0 if mark is None else mark.start_offset
@@ -194,14 +195,14 @@ def _refused(log: FoundLog, mark: Mark | None) -> str | None:
 
 
 def _had_mark(log: FoundLog) -> bool:
-    """Whether the log had a durable mark once. A copy may do without the mark and without the vote."""
+    """Return whether the log had a durable mark once. A copy may do without the mark and without the vote."""
     is_ours = names.QUORUM_STATE in log.names or log.entry(names.DURABLE_MARK) is not None
     return is_ours and was_marked(log.names.__contains__)
 
 
 def _properties_error(log: FoundLog) -> str | None:
-    """Why a node would not start without the files that say whose the directory is, and what its log holds; None: they
-    are there, or Kafka's node has none."""
+    """Return why a node would not start without the files that say whose the directory is, and what its log holds;
+    None: they are there, or Kafka's node has none."""
     found = {each.name: each for each in log.files if each.path == f"{log.directory}/{each.name}"}
     try:
         if names.META_PROPERTIES not in found and names.OWN_PROPERTIES in found:
@@ -218,7 +219,7 @@ def _properties_error(log: FoundLog) -> str | None:
 
 
 def _has_segments(log: FoundLog) -> bool:
-    """Whether segments are there by now."""
+    """Return whether the log has segments by now."""
     try:
         there = store_of(log.log_directory).entries(log.log_directory)
     except DirectoryError:
@@ -227,7 +228,7 @@ def _has_segments(log: FoundLog) -> bool:
 
 
 def _is_empty(log: FoundLog) -> bool:
-    """Whether it has not even a first batch by now, as recovery looks at it; no, where that cannot be read."""
+    """Return whether the log lacks even a first batch by now, as recovery sees it; no, if that cannot be read."""
     if not log.segments:
         return True
     first = min(log.segments, key=lambda each: each.base_offset)
@@ -241,7 +242,7 @@ def _is_empty(log: FoundLog) -> bool:
 
 
 def _is_later(log: FoundLog, at: LogPosition) -> bool:
-    """Whether a place is beyond the files as they were found, and there by now."""
+    """Return whether a position is beyond the files as they were found, and is there by now."""
     segment = next((each for each in log.segments if each.base_offset == at.segment_base), None)
     if segment is not None and at.position <= segment.size_bytes:
         return False
@@ -266,7 +267,7 @@ def _states(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
 
 
 def state_error(log: FoundLog, entry: Entry) -> str | None:
-    """Why a file of the quorum state cannot be read; None if it can."""
+    """Return why a file of the quorum state cannot be read; None if it can."""
     try:
         _state(log, entry)
     except FastQuorumError as error:

@@ -259,7 +259,7 @@ CONTROL: Final = RecordsTable("control", CONTROL_TYPES)
 
 @functools.cache
 def typed_table(table: RecordsTable, types: tuple[str, ...] | None) -> RecordsTable:
-    """The same with a struct for each of these types (None: each there is), in the order in which they are given."""
+    """Return a table with a struct for each of these types (None: all types), in the order given."""
     known = {
         name: each for name, each in record_types().items() if table is not CONTROL or each.number in CONTROL_TYPES
     }

@@ -53,7 +53,7 @@ def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
 
 
 def _replayed(stored: OfflineLog, kernels: Kernels, fold: Fold) -> Row:
-    """What becomes of the rest of the log. CorruptionError, DirectoryError."""
+    """Replay the rest of the log, and return its row. CorruptionError, DirectoryError."""
     try:
         return {"end_offset": fold_log(stored, kernels, after=fold).next_offset}
     except ImageFailed as error:

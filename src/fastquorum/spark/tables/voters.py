@@ -198,7 +198,7 @@ def _controls(piece: Piece, rows: Rows, mode: Mode) -> Iterator[_Control | Damag
 
 
 def _is_in(wanted: RowFilter, each: _Set, following: _Set | None) -> bool:
-    """Whether it was in force at records within the bounds. It outlives the epoch in which it came."""
+    """Return whether a set was in force at records within the bounds. It outlives the epoch in which it came."""
     end_offset, end_ms = (-1, -1) if following is None else (following.offset, following.timestamp_ms)
     last_epoch = max(each.epoch, wanted.epoch_min) if following is None else following.epoch
     is_in_epochs = each.epoch < wanted.epoch_max and last_epoch >= wanted.epoch_min

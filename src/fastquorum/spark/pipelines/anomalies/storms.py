@@ -29,7 +29,7 @@ class Events(NamedTuple):
         )
 
     def peak(self, log: AnomalyLog, window_ms: int) -> int:
-        """The most that one subject had in a window."""
+        """Return the most events that one subject had in a window."""
         if len(self.rows) == 0:
             return 0
         return int(counts_within(self.subjects, log.times_ms[self.rows], window_ms).max())
@@ -183,7 +183,7 @@ def _rule(each: Burst, settings: AnomalySettings, least: int) -> str:
 
 
 def chance_words(chance: float) -> str:
-    """How improbable it is."""
+    """Say how improbable it is."""
     if chance < 1e-9:
         return "by chance in fewer than one of 10^9 such logs (Poisson)"
     return f"by chance in one of {1 / chance:,.0f} such logs (Poisson)"

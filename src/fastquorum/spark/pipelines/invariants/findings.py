@@ -185,8 +185,8 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def accuses(found: pa.Table) -> bool:
-    """Whether a promise is said to be broken. That compares what is read one after the other, of several logs or of one
-    in several passes: a node may have gone on meanwhile."""
+    """Return whether a promise is said to be broken. That compares what is read one after the other, of several logs or
+    of one in several passes: a node may have gone on meanwhile."""
     return True in found["is_violation"].to_pylist()
 
 
@@ -213,7 +213,8 @@ def as_report(found: pa.Table) -> dict[str, Any]:
 
 
 def empty_clusters(found: pa.Table, logs: Iterable[FoundLog]) -> list[str | None]:
-    """The ids of clusters of which no log has anything to look at, by their findings, and the logs that there are."""
+    """Return the ids of clusters of which no log has anything to look at, by their findings, and the logs that there
+    are."""
     empty = {
         directory
         for row in found.to_pylist()

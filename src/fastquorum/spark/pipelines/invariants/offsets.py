@@ -223,7 +223,7 @@ def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> LogFind
 
 
 def _expected(ordered: pa.Table, at: int) -> int:
-    """The offset that comes next where a row is."""
+    """Return the offset that was to come where a row is."""
     before = ordered.slice(0, at)
     ends = before["last_offset"].filter(before["error"].is_null())
     return int(ordered["segment"][at].as_py() or 0) if len(ends) == 0 else int(pc.max(ends).as_py()) + 1

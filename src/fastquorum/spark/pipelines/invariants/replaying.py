@@ -73,8 +73,8 @@ def _marked(marks: pa.Table, found: list[LogFinding]) -> tuple[int | None, list[
 
 
 def _stops(marks: pa.Table, found: list[LogFinding]) -> list[LogFinding]:
-    """What a node stops at, unless it is found already: most records are judged here by a few promises alone, and by
-    all there is to them only where they are replayed."""
+    """Return what a node stops at, unless it is found already: most records are judged here by a few promises alone,
+    and by all there is to them only where they are replayed."""
     known = {each.offset for each in found if each.kind is FindingKind.NOT_REPLAYABLE}
     stops = marks.filter(pc.equal(marks["type"], STOPPED)).to_pylist()
     return [_not_replayable(each, each["name"]) for each in stops if each["offset"] not in known]
@@ -85,7 +85,7 @@ def _not_replayable(mark: dict[str, Any], says: str) -> LogFinding:
 
 
 def _unread(mark: dict[str, Any]) -> str:
-    """What cannot be read, and why: all that is unknown here may be known to newer software."""
+    """Return what cannot be read, and why: all that is unknown here may be known to newer software."""
     if mark["epoch"] is None:
         return f"the records of the batch cannot be read: {mark['name']}"
     why = "it is malformed" if mark["name"] == MALFORMED else f"{mark['name']} here"

@@ -17,7 +17,7 @@ Read = Callable[..., pa.Table]
 
 
 def audit_by(read: Read) -> pa.Table:
-    """The findings of all clusters that `read` reads, of `findings.SCHEMA`. Errors as of `read`."""
+    """Return the findings of all clusters that `read` reads, of `findings.SCHEMA`. Errors as of `read`."""
     # Marks before batches: a node that runs goes on meanwhile.
     present = read("quorum_state", tuple(dict.fromkeys((*offsets.STATE_COLUMNS, *replicas.PRESENT_COLUMNS))))
     checkpoints = read("checkpoints", replicas.SNAPSHOT_COLUMNS)
@@ -55,7 +55,7 @@ def audit_by(read: Read) -> pa.Table:
 
 
 def _parts(table: pa.Table, name: str) -> list[pa.Table]:
-    """What each value of a column has, in the order of the values; null is one, too."""
+    """Return the rows of each value of a column, in the order of the values; null is one, too."""
     column = table[name].fill_null("")
     return [table.filter(pc.equal(column, each)) for each in sorted(pc.unique(column).to_pylist())]
 

@@ -82,8 +82,7 @@ def figures(layout: str, buckets: Counts, counts: Counts) -> dict[str, float]:
 
 
 def grouped(rows: pa.Table, by: Sequence[str]) -> list[tuple[tuple[str | None, ...], pa.Table]]:
-    """The rows of each group, in the order of their keys; without those that tell of an error, or
-    are told of elsewhere."""
+    """Return the rows of each group, ordered by key; without rows of errors, and of runs that another file has."""
     rows = rows.filter(pc.and_(rows["error"].is_null(), rows["double_of"].is_null()))
     keys = list(zip(*(rows[name].to_pylist() for name in by), strict=True))
     places: dict[tuple[str | None, ...], list[int]] = {}

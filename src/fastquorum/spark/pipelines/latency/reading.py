@@ -76,9 +76,9 @@ def rows_of(path: str, text: str) -> pa.Table:
 
 
 def without_doubles(rows: pa.Table) -> pa.Table:
-    """The rows, with `double_of` where another file has told of the same run: a result beside its own histogram log, or
-    copied, counts once. A run is the same if it began in the same second, and its commits took as long, one and all.
-    All rows of runs that began in the same second have to be there."""
+    """Return the rows, with `double_of` where another file has told of the same run: a result beside its own histogram
+    log, or copied, counts once. A run is the same if it began in the same second, and its commits took as long, one and
+    all. All rows of runs that began in the same second have to be there."""
     columns = ("file", "run", "started", "version", "buckets", "counts")
     can_tell = pc.and_(
         pc.equal(rows["what"], COMMIT), pc.and_(rows["started"].is_valid(), pc.greater(rows["count"], 0))

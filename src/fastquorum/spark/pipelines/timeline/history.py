@@ -139,7 +139,8 @@ class History(NamedTuple):
         return np.concatenate([before.rows, rows]), pa.concat_tables([chosen, found])
 
     def after(self, carried: Mapping[str, pa.Table]) -> Self:
-        """The same, with records before it, as an image is: by type, what `records_of` gives of each, in this order."""
+        """Return the history with records before it, as an image is: by type, as `records_of` gives them, in this
+        order."""
         ends = np.cumsum([0, *(each.num_rows for each in carried.values())])
         count = int(ends[-1])
 
@@ -160,7 +161,7 @@ class History(NamedTuple):
         )
 
     def without_texts(self, but: Collection[str]) -> Self:
-        """The same, of which only records of these types can be asked any more: texts are what takes room."""
+        """Return the history with texts of records of these types alone: texts are what takes room."""
         numbers = [number for number, name in enumerate(self.type_names) if name in but]
         kept = pa.array(np.isin(self.types, numbers))
         return self._replace(texts=pc.if_else(kept, self.texts, pa.scalar(None, pa.string())))

@@ -165,7 +165,7 @@ def lengths(lists: pa.ChunkedArray) -> Ints:
 
 
 def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[NumberedTopics, Ints]:
-    """The topics, and which of them each row about a partition is of."""
+    """Return the topics, and which of them each row about a partition is of."""
     named_rows, named = history.records_of(TOPIC_RECORD, TOPIC_FIELDS)
     removed_rows, removed = history.records_of(_REMOVAL_RECORD, TOPIC_FIELDS)
     columns = (named["topicId"], removed["topicId"], of_partitions)
@@ -181,8 +181,8 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[NumberedT
 
 
 def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[NumberedPartitions, Ints, Ints]:
-    """The partitions, which of them each row is of, and the row at which each is first spoken of. Rows that create one
-    come first."""
+    """Return the partitions, which of them each row is of, and the row at which each is first spoken of. Rows that
+    create one come first."""
     of_topics, of_numbers, first, owners = pairs(topics, numbers)
     return NumberedPartitions(of_topics, of_numbers), owners, rows[first]
 
