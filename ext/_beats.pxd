@@ -22,7 +22,7 @@ cdef extern from "node/beats.h" namespace "fastquorum::node" nogil:
         string wishes
         string answer
 
-    cdef cppclass CppHeardBeat "fastquorum::node::HeardBeat":
+    cdef cppclass CppAnsweredBeat "fastquorum::node::AnsweredBeat":
         int32_t broker_id
         int64_t broker_epoch
         int64_t contact_us
@@ -40,7 +40,7 @@ cdef extern from "node/beats.h" namespace "fastquorum::node" nogil:
         void forget(int32_t broker_id) noexcept
         void forget_all() noexcept
         cbool answer(Span frame, int32_t leader_epoch, int64_t now_us, BeatAnswer *answer) except +
-        vector[CppHeardBeat] heard() except +
+        vector[CppAnsweredBeat] take_answered() except +
 
 
 ctypedef shared_ptr[CppSteadyBeats] SteadyBeatsRef

@@ -16,7 +16,7 @@ cimport cython
 from fastquorum.kernels.native._lane cimport Span
 
 from fastquorum.errors import UsageError
-from fastquorum.kernels.beats import HeardBeat
+from fastquorum.kernels.beats import AnsweredBeat
 
 
 @cython.final
@@ -63,10 +63,10 @@ cdef class SteadyBeats:
             return None
         return PyBytes_FromStringAndSize(<const char *>answer.bytes, answer.size)
 
-    def heard(self):
-        cdef vector[CppHeardBeat] heard = self.beats.get().heard()
+    def take_answered(self):
+        cdef vector[CppAnsweredBeat] found = self.beats.get().take_answered()
         cdef size_t i
         return [
-            HeardBeat(heard[i].broker_id, heard[i].broker_epoch, heard[i].contact_us, heard[i].metadata_offset)
-            for i in range(heard.size())
+            AnsweredBeat(found[i].broker_id, found[i].broker_epoch, found[i].contact_us, found[i].metadata_offset)
+            for i in range(found.size())
         ]

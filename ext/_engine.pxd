@@ -5,11 +5,11 @@ from libcpp cimport bool as cbool
 from libcpp.deque cimport deque
 from libcpp.vector cimport vector
 
-from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
+from fastquorum.kernels.native._lane cimport Admission, FollowerSession, Identity, LeaderSession, Mode, Span, State
 from fastquorum.kernels.native._beats cimport SteadyBeatsRef
 from fastquorum.kernels.native._produce cimport ProduceService
 from fastquorum.kernels.native._producers cimport ProducersRef
-from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange
+from fastquorum.kernels.native._stages cimport Group, Histogram, AnnouncedRange
 from fastquorum.kernels.native._waiters cimport Waiter
 from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
 
@@ -136,10 +136,10 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         void room_sought() noexcept
         cbool take_given_up() noexcept
         cbool was_cut_off() noexcept
-        cbool may_lead(const LeaderTerms &terms) noexcept
-        void open_leader(const LeaderTerms &terms, int64_t at_us) except +
-        cbool may_follow(const FollowerTerms &terms) noexcept
-        void open_follower(const FollowerTerms &terms, int64_t at_us) except +
+        cbool may_lead(const LeaderSession &session) noexcept
+        void open_leader(const LeaderSession &session, int64_t at_us) except +
+        cbool may_follow(const FollowerSession &session) noexcept
+        void open_follower(const FollowerSession &session, int64_t at_us) except +
         void attach_leader(int64_t connection, int api_version, int64_t at_us) except +
         void detach(int64_t connection) noexcept
         void admit(const Admission &fetch, int64_t at_us) except +
@@ -180,7 +180,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         vector[Histogram] stage_histograms() except +
         void trace_start(size_t capacity) except +
         void trace_stop() except +
-        int64_t trace_read(vector[Group] *groups, vector[ToldRange] *ranges) except +
+        int64_t trace_read(vector[Group] *groups, vector[AnnouncedRange] *ranges) except +
         int64_t connection_count() noexcept
         int add(int64_t number, int descriptor, cbool is_accepted, int64_t at_us) except +
         cbool knows(int64_t connection) noexcept

@@ -14,8 +14,8 @@ from libcpp.vector cimport vector
 from fastquorum.kernels.native._beats cimport SteadyBeats
 from fastquorum.kernels.native._faults cimport check_batch_bytes_max
 from fastquorum.kernels.native._lane cimport Span, to_identity
-from fastquorum.kernels.native._produce cimport ProduceDoor
-from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange, check_capacity, from_groups, from_histograms
+from fastquorum.kernels.native._produce cimport ProduceApi
+from fastquorum.kernels.native._stages cimport Group, Histogram, AnnouncedRange, check_capacity, from_groups, from_histograms
 
 from fastquorum.kernels.lane import LaneMode
 
@@ -121,10 +121,10 @@ cdef class NodeEngine:
 
     # --- producers' connections ---------------------------------------------------------------------------------------
 
-    def serve_produce(self, ProduceDoor door not None):
+    def serve_produce(self, ProduceApi produce not None):
         """Have Produce requests of the plain shape served without Python."""
         with nogil:
-            self.engine.serve_produce(door.service)
+            self.engine.serve_produce(produce.service)
 
     def serve_beats(self, SteadyBeats beats not None, int64_t confirmed_us_max):
         """Have the heartbeats that are kept there answered without Python, while this node leads and is confirmed."""
@@ -174,7 +174,7 @@ cdef class NodeEngine:
 
     def trace_read(self):
         cdef vector[Group] groups
-        cdef vector[ToldRange] ranges
+        cdef vector[AnnouncedRange] ranges
         cdef int64_t lost
         with nogil:
             lost = self.engine.trace_read(&groups, &ranges)

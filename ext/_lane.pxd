@@ -36,7 +36,7 @@ cdef extern from "lane/ports.h" namespace "fastquorum::lane" nogil:
         string cluster_id
         Uuid topic_id
 
-    cdef cppclass LeaderTerms:
+    cdef cppclass LeaderSession:
         int32_t epoch
         vector[ReplicaKey] voters
         int64_t epoch_start
@@ -46,7 +46,7 @@ cdef extern from "lane/ports.h" namespace "fastquorum::lane" nogil:
         string host
         int32_t port
 
-    cdef cppclass FollowerTerms:
+    cdef cppclass FollowerSession:
         int32_t epoch
         int32_t leader_id
         int64_t high_watermark
@@ -135,10 +135,10 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         int64_t confirmed_us() noexcept
         int64_t gathered_bytes() noexcept
         cbool serves(int64_t connection) noexcept
-        cbool may_lead(const LeaderTerms &terms) noexcept
-        cbool open_leader(const LeaderTerms &terms, int64_t now_us) except +
-        cbool follows(const FollowerTerms &terms) noexcept
-        cbool open_follower(const FollowerTerms &terms, int64_t now_us) except +
+        cbool may_lead(const LeaderSession &session) noexcept
+        cbool open_leader(const LeaderSession &session, int64_t now_us) except +
+        cbool follows(const FollowerSession &session) noexcept
+        cbool open_follower(const FollowerSession &session, int64_t now_us) except +
         cbool attach_leader(int64_t connection, int api_version, int64_t now_us) except +
         void detach(int64_t connection) noexcept
         cbool admit(const Admission &fetch, int64_t now_us) except +
@@ -158,7 +158,7 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
 
 
 cdef Identity to_identity(object identity) except *
-cdef LeaderTerms to_leader_terms(object terms) except *
-cdef FollowerTerms to_follower_terms(object terms) except *
+cdef LeaderSession to_leader_session(object session) except *
+cdef FollowerSession to_follower_session(object session) except *
 cdef Admission to_admission(object fetch) except *
 cdef object from_state(const State &state)

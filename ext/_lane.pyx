@@ -81,33 +81,33 @@ cdef Identity to_identity(object identity) except *:
     return made
 
 
-cdef LeaderTerms to_leader_terms(object terms) except *:
-    cdef LeaderTerms made
+cdef LeaderSession to_leader_session(object session) except *:
+    cdef LeaderSession made
     cdef bytes host
-    made.epoch = terms.epoch
-    for voter in terms.voters:
+    made.epoch = session.epoch
+    for voter in session.voters:
         made.voters.push_back(_to_key(voter))
-    made.epoch_start = terms.epoch_start
-    made.high_watermark = terms.high_watermark
-    made.fetch_wait_us_max = terms.timeouts.fetch_wait_us_max
-    made.has_endpoint = terms.endpoint is not None
-    if terms.endpoint is not None:
-        host = terms.endpoint.host.encode()
+    made.epoch_start = session.epoch_start
+    made.high_watermark = session.high_watermark
+    made.fetch_wait_us_max = session.timeouts.fetch_wait_us_max
+    made.has_endpoint = session.endpoint is not None
+    if session.endpoint is not None:
+        host = session.endpoint.host.encode()
         if len(host) > _HOST_MAX:
             raise UsageError(f"a host name of {len(host)} bytes is longer than {_HOST_MAX}")
         made.host = host
-        made.port = terms.endpoint.port
+        made.port = session.endpoint.port
     return made
 
 
-cdef FollowerTerms to_follower_terms(object terms) except *:
-    cdef FollowerTerms made
-    made.epoch = terms.epoch
-    made.leader_id = terms.leader_id
-    made.high_watermark = terms.high_watermark
-    made.attempt = terms.attempt
-    made.fetch_bytes_max = terms.fetch_bytes_max
-    made.fetch_wait_us_max = terms.fetch_wait_us_max
+cdef FollowerSession to_follower_session(object session) except *:
+    cdef FollowerSession made
+    made.epoch = session.epoch
+    made.leader_id = session.leader_id
+    made.high_watermark = session.high_watermark
+    made.attempt = session.attempt
+    made.fetch_bytes_max = session.fetch_bytes_max
+    made.fetch_wait_us_max = session.fetch_wait_us_max
     return made
 
 
@@ -237,16 +237,16 @@ cdef class Lane:
 
     # --- raft's side --------------------------------------------------------------------------------------------------
 
-    def open_leader(self, terms, int64_t now_us):
-        cdef LeaderTerms made = to_leader_terms(terms)
-        assert self._lane.get().mode() == Mode.closed, "a lane is closed before it is opened on other terms"
+    def open_leader(self, session, int64_t now_us):
+        cdef LeaderSession made = to_leader_session(session)
+        assert self._lane.get().mode() == Mode.closed, "a lane is closed before it is opened for another session"
         assert self._lane.get().may_lead(made), "rule 1: the LeaderChangeMessage is not in the log"
         self._lane.get().open_leader(made, now_us)
         return self._done()
 
-    def open_follower(self, terms, int64_t now_us):
-        cdef FollowerTerms made = to_follower_terms(terms)
-        assert self._lane.get().mode() != Mode.leader, "a lane is closed before it is opened on other terms"
+    def open_follower(self, session, int64_t now_us):
+        cdef FollowerSession made = to_follower_session(session)
+        assert self._lane.get().mode() != Mode.leader, "a lane is closed before it is opened for another session"
         if self._lane.get().mode() == Mode.follower:
             assert self._lane.get().follows(made), "a lane is closed before it follows somebody else"
         self._lane.get().open_follower(made, now_us)

@@ -29,7 +29,7 @@ cdef bint _enter(context) noexcept:
 
 cdef enum _State:
     _WAITS
-    _TOLD
+    _RESUMED
     _CANCELLED
 
 
@@ -104,7 +104,7 @@ cdef class _Waiting:
         """Go on with the task, now or in the loop's next turn; True: now."""
         wake, context = self._wake, self._context
         self._wake = self._context = None
-        self._state = _TOLD
+        self._state = _RESUMED
         if at_once and context is not None and _enter(context):
             try:
                 PyObject_CallOneArg(wake, self)

@@ -44,5 +44,5 @@ cdef extern from "node/produce.h" namespace "fastquorum::node" nogil:
         vector[uint8_t] answer(const WaitingProduce &to, int16_t error, int64_t base_offset, int64_t log_start_offset) except +
 
 
-cdef class ProduceDoor:
+cdef class ProduceApi:
     cdef ProduceService service

@@ -12,7 +12,7 @@ from fastquorum.kernels.native.core cimport BatchHeader
 
 
 @cython.final
-cdef class ProduceDoor:
+cdef class ProduceApi:
     """Which Produce requests are served without Python, and how they are answered.
 
     `answers`: for each version (frame, error_at, base_offset_at, log_start_offset_at): a response, and where its numbers

@@ -25,14 +25,14 @@ from fastquorum.kernels.native._engine cimport (
 from fastquorum.kernels.native._index cimport OffsetIndex
 from fastquorum.kernels.native._lane cimport (
     Admission,
-    FollowerTerms,
-    LeaderTerms,
+    FollowerSession,
+    LeaderSession,
     Span,
     State,
     from_state,
     to_admission,
-    to_follower_terms,
-    to_leader_terms,
+    to_follower_session,
+    to_leader_session,
 )
 from fastquorum.kernels.native._producers cimport Producers
 from fastquorum.kernels.native._segment cimport SegmentFile
@@ -182,8 +182,8 @@ cdef class Shell(Callers):
 
     # --- raft's side --------------------------------------------------------------------------------------------------
 
-    def open_leader(self, terms, int64_t now_us):
-        cdef LeaderTerms made = to_leader_terms(terms)
+    def open_leader(self, session, int64_t now_us):
+        cdef LeaderSession made = to_leader_session(session)
         cdef bint may
         with nogil:
             may = self.engine.may_lead(made)
@@ -191,12 +191,12 @@ cdef class Shell(Callers):
         with nogil:
             self.engine.open_leader(made, now_us)
 
-    def open_follower(self, terms, int64_t now_us):
-        cdef FollowerTerms made = to_follower_terms(terms)
+    def open_follower(self, session, int64_t now_us):
+        cdef FollowerSession made = to_follower_session(session)
         cdef bint may
         with nogil:
             may = self.engine.may_follow(made)
-        assert may, "a lane is closed before it is opened on other terms"
+        assert may, "a lane is closed before it is opened for another session"
         with nogil:
             self.engine.open_follower(made, now_us)
 

@@ -14,8 +14,8 @@ cdef extern from "node/trace.h" namespace "fastquorum::node" nogil:
         int64_t[800] counts
 
     cdef enum class Measure(int):
-        committed_told
-        append_told
+        committed_announced
+        append_announced
 
     cdef cppclass Group:
         int64_t base_offset
@@ -24,7 +24,7 @@ cdef extern from "node/trace.h" namespace "fastquorum::node" nogil:
         cbool is_leader
         int64_t[7] at
 
-    cdef cppclass ToldRange:
+    cdef cppclass AnnouncedRange:
         int64_t first
         int64_t last
         int64_t at
@@ -33,15 +33,15 @@ cdef extern from "node/trace.h" namespace "fastquorum::node" nogil:
         int64_t appended_us
         int64_t committed_us
 
-    cdef cppclass Told:
+    cdef cppclass Announcements:
         void note_one(int64_t result, Stamp stamp, int64_t at) noexcept
-        void copy(Histogram *committed_told, Histogram *append_told) noexcept
-        vector[ToldRange] use(vector[ToldRange] ring) noexcept
-        void read(vector[ToldRange] *copy) except +
+        void copy(Histogram *committed_announced, Histogram *append_announced) noexcept
+        vector[AnnouncedRange] use(vector[AnnouncedRange] ring) noexcept
+        void read(vector[AnnouncedRange] *copy) except +
 
     cdef cppclass Trace:
         Trace() except +
-        const shared_ptr[Told] &told() noexcept
+        const shared_ptr[Announcements] &announcements() noexcept
         void opened(cbool is_leader) noexcept
         void forget() noexcept
         void begin(int64_t at) noexcept
@@ -63,4 +63,4 @@ cdef extern from "node/trace.h" namespace "fastquorum::node" nogil:
 
 cdef int check_capacity(int64_t capacity) except -1
 cdef object from_histograms(const vector[Histogram] &found)
-cdef object from_groups(const vector[Group] &groups, const vector[ToldRange] &ranges, int64_t lost)
+cdef object from_groups(const vector[Group] &groups, const vector[AnnouncedRange] &ranges, int64_t lost)

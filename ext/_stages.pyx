@@ -62,40 +62,40 @@ cdef class Stages:
     def committed(self, int64_t end_offset, int64_t at_ns):
         self._trace.committed(end_offset, at_ns)
 
-    def told(self, int64_t base_offset, int64_t appended_us, int64_t committed_us, int64_t at_ns):
+    def announced(self, int64_t base_offset, int64_t appended_us, int64_t committed_us, int64_t at_ns):
         cdef Stamp stamp
         stamp.appended_us = appended_us
         stamp.committed_us = committed_us
-        self._trace.told().get().note_one(base_offset, stamp, at_ns)
+        self._trace.announcements().get().note_one(base_offset, stamp, at_ns)
 
     def histograms(self):
         cdef vector[Histogram] found
         self._trace.copy(&found)
         found.resize(measures)
-        self._trace.told().get().copy(&found[<int>Measure.committed_told], &found[<int>Measure.append_told])
+        self._trace.announcements().get().copy(&found[<int>Measure.committed_announced], &found[<int>Measure.append_announced])
         return from_histograms(found)
 
     def trace_start(self, int64_t capacity):
         check_capacity(capacity)
         cdef vector[Group] groups
-        cdef vector[ToldRange] ranges
+        cdef vector[AnnouncedRange] ranges
         groups.resize(<size_t>capacity)
         ranges.resize(<size_t>capacity)
-        self._trace.told().get().use(ranges)
+        self._trace.announcements().get().use(ranges)
         self._trace.use(groups, True)
 
     def trace_stop(self):
         cdef vector[Group] groups
-        cdef vector[ToldRange] ranges
+        cdef vector[AnnouncedRange] ranges
         groups.resize(trace_window)
-        self._trace.told().get().use(ranges)
+        self._trace.announcements().get().use(ranges)
         self._trace.use(groups, False)
 
     def trace_read(self):
         cdef vector[Group] groups
-        cdef vector[ToldRange] ranges
+        cdef vector[AnnouncedRange] ranges
         self._trace.read(0, <size_t>CAPACITY_MAX, &groups)
-        self._trace.told().get().read(&ranges)
+        self._trace.announcements().get().read(&ranges)
         return from_groups(groups, ranges, <int64_t>self._trace.lost())
 
 
@@ -114,11 +114,11 @@ cdef object from_histograms(const vector[Histogram] &found):
     return histograms
 
 
-cdef object from_groups(const vector[Group] &groups, const vector[ToldRange] &ranges, int64_t lost):
+cdef object from_groups(const vector[Group] &groups, const vector[AnnouncedRange] &ranges, int64_t lost):
     cdef size_t i, j
     found = []
     for i in range(groups.size()):
         at = [groups[i].at[j] for j in range(7)]
         found.append(TracedGroup(groups[i].base_offset, groups[i].end_offset, groups[i].epoch, groups[i].is_leader, *at))
-    told = [(ranges[i].first, ranges[i].last, ranges[i].at) for i in range(ranges.size())]
-    return TraceRead(with_resolved(found, told), lost)
+    announced = [(ranges[i].first, ranges[i].last, ranges[i].at) for i in range(ranges.size())]
+    return TraceRead(with_resolved(found, announced), lost)

@@ -47,7 +47,7 @@ cdef class Slot:
     """
 
     def __cinit__(self, errors=None):
-        """`errors.error_of(told)` is the error that a negative number stands for."""
+        """`errors.error_of(outcome)` is the error that a negative number stands for."""
         self.slot = make_shared[CppSlot]()
         self._errors = errors
         self._forks = _forks
@@ -67,19 +67,19 @@ cdef class Slot:
             )
 
     @property
-    def told(self):
+    def outcome(self):
         """The offset, or a negative number. Meaningless before it is known."""
         return self.slot.get().result()
 
     def result(self, timeout=None):
-        cdef int64_t told
+        cdef int64_t outcome
         if not self.slot.get().is_known() and not self.wait(timeout):
             raise AppendTimeout(timeout, True)
-        told = self.slot.get().result()
-        if told >= 0:
-            return told
+        outcome = self.slot.get().result()
+        if outcome >= 0:
+            return outcome
         # A copy for whoever asks: one that is raised again and again, in many threads, gathers tracebacks.
-        raise self._errors.error_of(told) if self._error is None else copy.copy(self._error)
+        raise self._errors.error_of(outcome) if self._error is None else copy.copy(self._error)
 
     def fail(self, error):
         """It was refused, and no lane knows of it."""
@@ -155,23 +155,23 @@ cdef class Mailbox:
         """In a callback of the loop: tell every outcome that came its result; `failed(it, result)` is called where that is
         negative. What is no outcome has a `settle(result, at_once)`: see `settle_all`."""
         cdef vector[Letter] letters
-        cdef size_t told = 0
+        cdef size_t resolved = 0
         cdef bint at_once = True
         self.box.get().collect(&letters)
         try:
-            while told < letters.size():
-                waiting = <object>letters[told].object
-                told += 1
+            while resolved < letters.size():
+                waiting = <object>letters[resolved].object
+                resolved += 1
                 Py_DECREF(waiting)
-                if letters[told - 1].result < 0:
+                if letters[resolved - 1].result < 0:
                     at_once = False
-                    failed(waiting, letters[told - 1].result)
+                    failed(waiting, letters[resolved - 1].result)
                 elif type(waiting) is Outcome:
                     if not (<Outcome>waiting)._is_known:
-                        at_once = (<Outcome>waiting).settle(letters[told - 1].result, None, at_once)
+                        at_once = (<Outcome>waiting).settle(letters[resolved - 1].result, None, at_once)
                 else:
-                    at_once = waiting.settle(letters[told - 1].result, at_once)
+                    at_once = waiting.settle(letters[resolved - 1].result, at_once)
         finally:
             # A task that went on has raised what ends a loop: the rest is there when it runs again.
-            if told < letters.size():
-                self.box.get().put_back(letters, told)
+            if resolved < letters.size():
+                self.box.get().put_back(letters, resolved)

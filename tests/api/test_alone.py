@@ -38,8 +38,8 @@ def alone(ports: list[int], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernels: str, silent: int) -> None:
     ports = [*free_ports(2), silent]
-    said = [f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for", "Connection refused"]
-    said += [f"node 3 at 127.0.0.1:{silent} cannot be reached for"]
+    expected = [f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for", "Connection refused"]
+    expected += [f"node 3 at 127.0.0.1:{silent} cannot be reached for"]
     with sync.open(tmp_path, **alone(ports, kernels=kernels, metrics="127.0.0.1:0")) as quorum:
         wait_until(lambda: len(quorum.describe().unreachable) == 2, WAIT_S)
         with pytest.raises(NotReady) as not_ready:
@@ -52,7 +52,7 @@ def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernel
                 use()
             errors.append(not_leader.value)
         for error in errors:
-            assert all(each in str(error) for each in said), error
+            assert all(each in str(error) for each in expected), error
         second, third = quorum.describe().unreachable
         assert (second.node_id, second.endpoint.port, second.reason) == (2, ports[1], "Connection refused")
         assert (third.node_id, third.endpoint.port) == (3, silent)
@@ -60,7 +60,7 @@ def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernel
         shown = get(quorum.metrics_endpoint, "/metrics").body
         assert "fastquorum_peer_unreachable_seconds{" in shown
         assert 'peer="2",reason="Connection refused"' in shown
-        assert said[0] in get(quorum.metrics_endpoint, "/readyz").body
+        assert expected[0] in get(quorum.metrics_endpoint, "/readyz").body
 
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])
@@ -103,9 +103,9 @@ def test_the_command_that_describes_a_quorum_hands_it_on(tmp_path: Path, capfd: 
         wait_until(lambda: len(quorum.describe().unreachable) == 2, WAIT_S)
         words = ["quorum", "describe", "--status", "--bootstrap", f"127.0.0.1:{ports[0]}", "--timeout", "2"]
         assert main(words) == 3
-        told = capfd.readouterr().err
-        assert f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for" in told
-        assert f"node 3 at 127.0.0.1:{ports[2]} cannot be reached for" in told
+        printed = capfd.readouterr().err
+        assert f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for" in printed
+        assert f"node 3 at 127.0.0.1:{ports[2]} cannot be reached for" in printed
 
 
 def test_a_node_that_is_reached_again_is_no_longer_named(tmp_path: Path) -> None:

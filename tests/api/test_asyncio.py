@@ -192,12 +192,12 @@ def test_appends_of_the_turn_in_which_it_is_closed_fail(tmp_path: Path) -> None:
 def test_a_pending_append_can_be_looked_at_and_awaited_twice(tmp_path: Path) -> None:
     async def main() -> None:
         async with await open_one(tmp_path, batch_bytes_max=4096) as quorum:
-            told: list[int] = []
+            outcome: list[int] = []
             pending = quorum.append_nowait([b"a", b"b"])
-            pending.add_done_callback(lambda done: told.append(done.result()))
+            pending.add_done_callback(lambda done: outcome.append(done.result()))
             offset = await pending
             assert (await pending, pending.done(), pending.result()) == (offset, True, offset)
-            assert told == [offset]
+            assert outcome == [offset]
             with pytest.raises(RecordTooLarge):
                 quorum.append_nowait(b"x" * 5000)
             assert await quorum.append([b"y" * 1000] * 20, atomic=False) == offset + 2
@@ -302,17 +302,17 @@ def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it
     bridge = quorum._bridge
     callers = quorum._appends._callers
     assert isinstance(callers, NativeLoopCallers)
-    told = quorum._node.kernels.Outcome(loop)
+    outcome = quorum._node.kernels.Outcome(loop)
 
     async def leave() -> None:
-        await told
+        await outcome
         raise SystemExit(3)
 
     leaving = loop.create_task(leave())
     watching = loop.create_task(bridge.change(lambda: False))
     loop.run_until_complete(asyncio.sleep(0))
     loop.remove_reader(callers._mailbox.fileno())  # as if the end were heard of first
-    callers._mailbox.post(told, 1)
+    callers._mailbox.post(outcome, 1)
     bridge.on_stopped(None)
     with pytest.raises(SystemExit):
         loop.run_forever()

@@ -38,8 +38,8 @@ def test_a_result_that_failed_raises_an_error_of_its_own_for_each_who_asks() -> 
 
 
 def test_who_waits_for_a_change_asks_for_no_commits() -> None:
-    watch, asked, states = Watch(), list[str](), ["unknown"]
-    watch.watch_commit = lambda: asked.append("commit")
+    watch, requests, states = Watch(), list[str](), ["unknown"]
+    watch.watch_commit = lambda: requests.append("commit")
     looking = threading.Event()
 
     def is_known() -> bool:
@@ -53,9 +53,9 @@ def test_who_waits_for_a_change_asks_for_no_commits() -> None:
     states[:] = ["known"]
     watch.on_ready()
     waiting.join()
-    assert asked == []
+    assert requests == []
     assert watch.commit(lambda: True)
-    assert asked == ["commit"]
+    assert requests == ["commit"]
 
 
 def test_a_result_that_nobody_keeps_is_gone_with_its_error() -> None:

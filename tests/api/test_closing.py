@@ -35,15 +35,15 @@ sys.stdin.read()
 
 def grace_of(quorum: sync.Quorum | fq.Quorum) -> list[float]:
     """How long its node is given, as it is asked to."""
-    asked: list[float] = []
+    graces: list[float] = []
     stop = quorum._node.stop
 
     def noted(grace_s: float) -> None:
-        asked.append(grace_s)
+        graces.append(grace_s)
         stop(grace_s)
 
     quorum._node.stop = noted  # type: ignore[method-assign]
-    return asked
+    return graces
 
 
 def waited_for_its_deadline(quorum: sync.Quorum) -> bool:
@@ -91,22 +91,22 @@ def test_closing_waits_for_those_that_do_not_answer_no_longer_than_asked(tmp_pat
 
 def test_both_twins_hand_the_time_on(tmp_path: Path) -> None:
     quorum = sync.open(tmp_path / "sync", **QUICK, node_id=1)
-    asked = grace_of(quorum)
+    graces = grace_of(quorum)
     for timeout in (-1, float("nan"), "3"):
         with pytest.raises(UsageError, match="timeout"):
             quorum.close(timeout=timeout)
     quorum.close(timeout=0.5)
     quorum.close()
-    assert asked == [0.5, GRACE_S]
+    assert graces == [0.5, GRACE_S]
 
     async def main() -> None:
         quorum = await fq.open(tmp_path / "asyncio", **QUICK, node_id=1)
-        asked = grace_of(quorum)
+        graces = grace_of(quorum)
         with pytest.raises(UsageError, match="timeout"):
             await quorum.close(timeout=-1)
         await quorum.close(timeout=0)
         await quorum.close()
-        assert asked == [0, GRACE_S]
+        assert graces == [0, GRACE_S]
 
     asyncio.run(main())
 

@@ -39,12 +39,12 @@ def test_it_does_for_whatever_takes_a_path(home: Path, capfd: pytest.CaptureFixt
     capfd.readouterr()
 
 
-@pytest.mark.parametrize(("path", "said"), [("", "empty"), (" ", "blank")])
-def test_a_blank_path_is_told_as_that(path: str, said: str) -> None:
+@pytest.mark.parametrize(("path", "text"), [("", "empty"), (" ", "blank")])
+def test_a_blank_path_is_told_as_that(path: str, text: str) -> None:
     with pytest.raises(ConfigError, match="it is empty"), sync.open(path):
         pass
     for read in (expanded, fq.log.open):
-        with pytest.raises(UsageError, match=f"the path is {said}"):
+        with pytest.raises(UsageError, match=f"the path is {text}"):
             read(path)
 
 

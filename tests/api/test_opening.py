@@ -176,7 +176,7 @@ def test_what_no_thread_has_begun_when_it_is_cancelled_is_never_begun(tmp_path: 
 
 @pytest.mark.parametrize("moment", ["before it is made", "when it is made"])
 def test_what_cannot_be_ended_is_told_to_the_loop(moment: str) -> None:
-    may_go_on, told = threading.Event(), []
+    may_go_on, results = threading.Event(), []
 
     def begin() -> str:
         assert may_go_on.wait(WAIT_S)
@@ -189,7 +189,9 @@ def test_what_cannot_be_ended_is_told_to_the_loop(moment: str) -> None:
     is_made = threading.Event()
 
     async def main() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(str(context.get("exception"))))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: results.append(str(context.get("exception")))
+        )
         task = asyncio.create_task(begun(begin, end))
         await asyncio.sleep(0)
         if moment == "when it is made":
@@ -203,7 +205,7 @@ def test_what_cannot_be_ended_is_told_to_the_loop(moment: str) -> None:
 
     asyncio.run(main())
     gc.collect()
-    assert told == ["its disk does not answer"]
+    assert results == ["its disk does not answer"]
 
 
 async def opened_again(path: Path) -> None:

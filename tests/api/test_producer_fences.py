@@ -115,7 +115,7 @@ def test_in_a_metadata_log_a_fence_is_a_no_op(tmp_path: Path) -> None:
                 former.append(value, timeout=WAIT_S)
 
 
-class Told:
+class Recorder:
     """Waits for what becomes of an append."""
 
     def __init__(self) -> None:
@@ -158,6 +158,6 @@ def test_what_a_second_look_forbids_is_no_more_final_than_what_the_first_one_doe
         while not tried:  # the replica's thread may have let the lane go on before
             with shell.lock:
                 shell.freeze(now_us())
-            told = Told()
-            shell.append_encoded(bytearray(batch), 1, told, now_us(), gap)
-            assert isinstance(told.fates.get(timeout=WAIT_S), FINAL_REFUSALS)
+            recorder = Recorder()
+            shell.append_encoded(bytearray(batch), 1, recorder, now_us(), gap)
+            assert isinstance(recorder.fates.get(timeout=WAIT_S), FINAL_REFUSALS)

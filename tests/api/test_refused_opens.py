@@ -117,15 +117,15 @@ def test_a_refused_open_leaves_a_formatted_directory_as_it_was(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("said", ["by an argument", "by a variable"])
+@pytest.mark.parametrize("text", ["by an argument", "by a variable"])
 def test_a_voter_whose_volume_is_not_there_is_not_made_anew_where_it_is_said_so(
-    tmp_path: Path, said: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would vote without what it has promised."""
     data = tmp_path / "mount" / "data"
-    if said == "by a variable":
+    if text == "by a variable":
         monkeypatch.setenv("FASTQUORUM_DIRECTORY_CREATE", "false")
-    options = QUICK if said == "by a variable" else {**QUICK, "create": False}
+    options = QUICK if text == "by a variable" else {**QUICK, "create": False}
     for _ in range(2):
         with pytest.raises(DirectoryError, match="not formatted; if it was formatted before, find out"):
             sync.open(data, **options, node_id=1)

@@ -98,13 +98,13 @@ def test_a_broker_is_told_from_a_controller() -> None:
 class CutShort(QuorumClient):
     """Its server knows no leader; asked again, it says nothing while there is time."""
 
-    asked = 0
+    requests = 0
 
     def ask(
         self, endpoint: Endpoint, request: Message, version: int, response_type: type, deadline: Deadline, *_: float
     ) -> Any:
-        self.asked += 1
-        if self.asked == 1:
+        self.requests += 1
+        if self.requests == 1:
             return DescribeClusterResponse(controller_id=-1)
         while deadline.left_s > 0:
             threading.Event().wait(deadline.left_s)
@@ -118,7 +118,7 @@ def test_a_search_that_is_cut_short_says_what_it_had_heard() -> None:
         pytest.raises(NotReady, match="h:1 knows no leader"),
     ):
         client.controller(Deadline(0.1))
-    assert client.asked == 2
+    assert client.requests == 2
 
 
 # --- settling an append -----------------------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ class DescribedClient(QuorumClient):
     def __init__(self, script: Sequence[DescribeQuorumResponse]) -> None:
         super().__init__([], load("pure"))
         self.script = list(script)
-        self.asked = 0
+        self.requests = 0
 
     def describe(self, deadline: Deadline) -> DescribeQuorumResponse:
-        self.asked += 1
+        self.requests += 1
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
 
@@ -226,7 +226,7 @@ def described(
 def test_a_barrier_wants_two_contacts_with_a_majority_after_it_began() -> None:
     client = DescribedClient([described(1, 10, (10, 10, 10), (0, 0, 500))])
     assert client.barrier(Deadline(5)) == 10
-    assert client.asked >= 3
+    assert client.requests >= 3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from fastquorum.controller.brokers import fencing
 from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.refusals import Refused
-from fastquorum.kernels.beats import HeardBeat
+from fastquorum.kernels.beats import AnsweredBeat
 from fastquorum.kernels.pure.beats import SteadyBeats
 from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.wire import encode_request, request_header
@@ -24,8 +24,8 @@ class Busy(SteadyBeats):
     beats = False
     answered = 0
 
-    def heard(self) -> list[HeardBeat]:
-        told = super().heard()
+    def take_answered(self) -> list[AnsweredBeat]:
+        told = super().take_answered()
         if self.beats:
             self.answered += self.is_answered()
         return told

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.kernels.beats import HeardBeat, SteadyBeat
+from fastquorum.kernels.beats import AnsweredBeat, SteadyBeat
 from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.types import Uuid
 from fastquorum.wire import ApiKey, decode_response, encode_request, request_header
@@ -48,8 +48,8 @@ def test_a_kept_brokers_heartbeat_is_answered_as_the_controller_would(kernels: K
     for number, client in ((9, "x"), (-1, None), (2**31 - 1, "")):
         answer = beats.answer(sent(wish(current_metadata_offset=41), version, number, client), LEAD, 1_000)
         assert decode_response(answer, ApiKey.BROKER_HEARTBEAT, version) == (number, ANSWER)
-    assert beats.heard() == [HeardBeat(1, 30, 1_000, 41)]
-    assert beats.heard() == [], "it is told once"
+    assert beats.take_answered() == [AnsweredBeat(1, 30, 1_000, 41)]
+    assert beats.take_answered() == [], "it is told once"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_kept_brokers_heartbeat_is_answered_as_the_controller_would(kernels: K
 def test_whoever_wants_something_else_is_the_controllers(kernels: Kernels, request_: BrokerHeartbeatRequest) -> None:
     beats = steady(kernels, kept(wish()))
     assert beats.answer(sent(request_), LEAD, 1_000) is None
-    assert beats.heard() == []
+    assert beats.take_answered() == []
 
 
 def test_cordoned_directories_that_the_controller_knows_of_are_nothing_new(kernels: Kernels) -> None:
@@ -94,7 +94,7 @@ def test_another_lead_knows_nobody(kernels: Kernels) -> None:
     assert beats.answer(sent(wish()), LEAD, 1) is not None
     beats.begin(LEAD + 1)
     assert beats.answer(sent(wish()), LEAD + 1, 2) is None
-    assert beats.heard() == [], "it was heard by the lead before"
+    assert beats.take_answered() == [], "it was heard by the lead before"
 
 
 def test_who_is_forgotten_is_the_controllers_again_and_was_heard_all_the_same(kernels: Kernels) -> None:
@@ -105,7 +105,7 @@ def test_who_is_forgotten_is_the_controllers_again_and_was_heard_all_the_same(ke
     assert beats.answer(sent(wish(broker_id=2)), LEAD, 30) is not None
     beats.forget_all()
     assert beats.answer(sent(wish(broker_id=2)), LEAD, 40) is None
-    assert sorted(beats.heard()) == [HeardBeat(1, 30, 10, 40), HeardBeat(2, 30, 30, 40)]
+    assert sorted(beats.take_answered()) == [AnsweredBeat(1, 30, 10, 40), AnsweredBeat(2, 30, 30, 40)]
     beats.keep(kept(wish()))
     assert beats.answer(sent(wish()), LEAD, 50) is not None
 
@@ -132,7 +132,7 @@ STEPS = st.one_of(
     st.tuples(st.just("forget"), SMALL),
     st.tuples(st.just("begin"), SMALL),
     st.tuples(st.just("forget_all")),
-    st.tuples(st.just("heard")),
+    st.tuples(st.just("take")),
     st.tuples(st.just("hear"), WISHES, st.integers(1, 2), SMALL, st.binary(max_size=1)),
     st.tuples(st.just("noise"), st.binary(max_size=60)),
 )
@@ -148,8 +148,8 @@ def outcome(beats: Any, number: int, step: tuple[Any, ...]) -> Any:
             return beats.begin(epoch)
         case ("forget_all",):
             return beats.forget_all()
-        case ("heard",):
-            return sorted(beats.heard())
+        case ("take",):
+            return sorted(beats.take_answered())
         case ("hear", request, version, epoch, rest):
             return beats.answer(sent(request, version, number) + rest, epoch, number)
         case ("noise", data):
@@ -162,4 +162,4 @@ def test_both_twins_say_the_same(twins: Twins, steps: list[tuple[Any, ...]]) -> 
     pure, native = twins.pure.SteadyBeats(), twins.native.SteadyBeats()
     for number, step in enumerate(steps):
         assert outcome(pure, number, step) == outcome(native, number, step), step
-    assert sorted(pure.heard()) == sorted(native.heard())
+    assert sorted(pure.take_answered()) == sorted(native.take_answered())

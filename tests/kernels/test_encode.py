@@ -150,7 +150,7 @@ def test_rows_of_columns_are_records(kernels: Kernels) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "keys", "headers", "said"),
+    ("values", "keys", "headers", "text"),
     [
         (
             Packed(b"a", np.array([0, 2], np.int32), np.array([1], np.uint8)),
@@ -182,9 +182,9 @@ def test_rows_of_columns_are_records(kernels: Kernels) -> None:
     ids=["outside", "width", "flags", "keys", "headers", "name"],
 )
 def test_columns_that_do_not_fit_together_are_refused(
-    kernels: Kernels, values: Packed, keys: Packed | None, headers: PackedHeaders | None, said: str
+    kernels: Kernels, values: Packed, keys: Packed | None, headers: PackedHeaders | None, text: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=text):
         kernels.encode_rows(values, keys, headers, **PLACE)
 
 

@@ -326,15 +326,15 @@ def test_a_task_may_wait_again_at_once_and_be_told_in_the_same_callback(kernels:
 def test_one_that_nobody_tells_goes_with_the_task_that_waits(kernels: Kernels) -> None:
     gone: list[str] = []
 
-    class Told:
+    class Recorder:
         def __del__(self) -> None:
             gone.append("gone")
 
-    async def wait(outcome: Outcome, kept: Told) -> None:
+    async def wait(outcome: Outcome, kept: Recorder) -> None:
         await outcome
 
     loop = asyncio.new_event_loop()
-    task = loop.create_task(wait(kernels.Outcome(loop), Told()))
+    task = loop.create_task(wait(kernels.Outcome(loop), Recorder()))
     loop.call_soon(loop.stop)
     loop.run_forever()
     task._log_destroy_pending = False  # type: ignore[attr-defined]

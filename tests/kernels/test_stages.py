@@ -55,14 +55,14 @@ def test_a_bucket_is_no_wider_than_a_thirtysecond_of_its_values(value_ns: int) -
 
 @given(st.lists(st.integers(-5, 1 << 40), min_size=1))
 def test_the_twins_count_a_value_in_the_same_bucket(values: list[int]) -> None:
-    told = []
+    announced = []
     for name in NAMES:
         each = load_stages(name)()
         for value in values:
             each.synced(0, value)
-        told.append(each.histograms())
-    assert told[0] == told[1]
-    sync = told[0]["sync"]
+        announced.append(each.histograms())
+    assert announced[0] == announced[1]
+    sync = announced[0]["sync"]
     assert sync.count == sum(sync.counts) == len(values)
     assert sync.sum_us == sum(max(value, 0) for value in values) / 1000
 
@@ -109,8 +109,8 @@ def test_a_batch_on_its_way_through_a_leader(stages: Stages) -> None:
     stages.synced(12_000, 18_000)
     stages.flushed(7, 18_000)
     stages.committed(7, 21_000)
-    stages.told(5, 1, 21, 22_000)
-    stages.told(6, 2, 21, 23_000)
+    stages.announced(5, 1, 21, 22_000)
+    stages.announced(6, 2, 21, 23_000)
     ((group,), lost) = stages.trace_read()
     assert lost == 0
     assert group._asdict() == {
@@ -227,7 +227,7 @@ class Play:
             "sync": lambda: self._sync(some),
             "ack": lambda: self.stages.acked(some, now),
             "commit": lambda: self.stages.committed(some, now),
-            "tell": lambda: self.stages.told(some - 1, now // 2_000, now // 1_500, now),
+            "tell": lambda: self.stages.announced(some - 1, now // 2_000, now // 1_500, now),
             "forget": self._forget,
             "lead": lambda: self.stages.opened(True),
             "follow": lambda: self.stages.opened(False),

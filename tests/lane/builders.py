@@ -8,13 +8,13 @@ from fastquorum.kernels import Buffer, Kernels, Record
 from fastquorum.kernels.lane import (
     Advanced,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     HandUp,
     Lane,
     LaneIdentity,
     LaneLog,
     LaneTimeouts,
-    LeaderTerms,
+    LeaderSession,
     Output,
     Send,
 )
@@ -337,7 +337,7 @@ class Leading:
             self.log.flushed_end = self.epoch_start
         self.now_us = 1_000
         self.lane = make(LaneIdentity(key(1), CLUSTER, METADATA_TOPIC_ID), self.log, batch_bytes_max)
-        self.terms = LeaderTerms(
+        self.session = LeaderSession(
             epoch=5,
             voters=tuple(key(voter) if have_directories else ReplicaKey(voter, ZERO_UUID) for voter in voters),
             epoch_start=self.epoch_start,
@@ -345,7 +345,7 @@ class Leading:
             timeouts=LaneTimeouts(fetch_wait_us_max),
             endpoint=Endpoint("CONTROLLER", "localhost", 9093),
         )
-        self.opened = self.lane.open_leader(self.terms, self.now_us)
+        self.opened = self.lane.open_leader(self.session, self.now_us)
         self.correlation_id = 0
         self.versions: dict[int, int] = {}
 
@@ -357,7 +357,7 @@ class Leading:
             correlation_id=self.correlation_id,
             api_version=fields.pop("version", 18),
             peer=key(node_id),
-            is_voter=fields.pop("is_voter", key(node_id) in self.terms.voters),
+            is_voter=fields.pop("is_voter", key(node_id) in self.session.voters),
             fetch_offset=self.log.end_offset if offset is None else offset,
             request_high_watermark=fields.pop("high_watermark", 0x7FFF_FFFF_FFFF_FFFF),
             max_wait_us=fields.pop("max_wait_us", 500_000),
@@ -398,22 +398,22 @@ class Following:
         self.now_us = 1_000
         self.version = version
         self.lane = make(LaneIdentity(key(2), CLUSTER, METADATA_TOPIC_ID), self.log, 1 << 20)
-        self.terms = FollowerTerms(
+        self.session = FollowerSession(
             epoch=5, leader_id=1, high_watermark=-1, attempt=1, fetch_bytes_max=1 << 20, fetch_wait_us_max=500_000
         )
-        out = self.lane.open_follower(self.terms, self.now_us)
+        out = self.lane.open_follower(self.session, self.now_us)
         assert out == []
-        self.asked: list[Question] = []
+        self.questions_seen: list[Question] = []
         if attach:
             self.note(self.lane.attach_leader(70, version, self.now_us))
 
     def note(self, out: list[Output]) -> list[Output]:
-        self.asked += questions(out)
+        self.questions_seen += questions(out)
         return out
 
     def answer(self, records: bytes = b"", *, connection: int = 70, **fields: Any) -> list[Output]:
         """The leader answers the latest Fetch."""
-        correlation_id = fields.pop("correlation_id", self.asked[-1].correlation_id)
+        correlation_id = fields.pop("correlation_id", self.questions_seen[-1].correlation_id)
         frame = fetch_response(correlation_id, records, version=self.version, **fields)
         return self.note(self.lane.on_frame(connection, frame, self.now_us))
 

@@ -12,13 +12,13 @@ from fastquorum.kernels.lane import (
     BarrierDone,
     Connection,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     HandUp,
     Lane,
     LaneIdentity,
     LaneMode,
     LaneTimeouts,
-    LeaderTerms,
+    LeaderSession,
     Output,
     Send,
 )
@@ -47,7 +47,7 @@ class Node:
         self.in_box: deque[tuple[Connection, bytes | None]] = deque()
         """Frames on their way here; None: the other end has closed the connection."""
         self.accepted_end = 0
-        """Exclusive end of the appends it accepted on its present terms."""
+        """Exclusive end of the appends it accepted in its present session."""
 
     def new_lane(self) -> Lane:
         return self.make(LaneIdentity(key(self.id), CLUSTER, METADATA_TOPIC_ID), self.log, 4_096)
@@ -63,7 +63,7 @@ class Cluster:
         self.ends: dict[Connection, tuple[int, int]] = {}
         """Connections, ever: (follower, leader)."""
         self.live: set[Connection] = set()
-        self.asked: dict[Connection, bytes] = {}
+        self.requests: dict[Connection, bytes] = {}
         """The correlation id of the Fetch that waits for its answer."""
         self.leaders: dict[int, int] = {}
         """Who leads which epoch."""
@@ -109,11 +109,11 @@ class Cluster:
             offset = message.topics[0].partitions[0].fetch_offset
             assert offset <= node.log.durable_end, "a Fetch claims what is not on this disk"
             assert offset == node.log.end_offset
-            assert connection not in self.asked, "a second Fetch in flight"
-            self.asked[connection] = frame[4:8]
+            assert connection not in self.requests, "a second Fetch in flight"
+            self.requests[connection] = frame[4:8]
         else:
-            assert self.asked.pop(connection, b"") == frame[:4], "an answer to nobody's question"
-            assert node.lane.mode is LaneMode.LEADER, "sent after the terms ended"
+            assert self.requests.pop(connection, b"") == frame[:4], "an answer to nobody's question"
+            assert node.lane.mode is LaneMode.LEADER, "sent after the session ended"
         self.nodes[leader if node.id == follower else follower].in_box.append((connection, frame))
 
     def account(self, node: Node, high_watermark: int) -> None:
@@ -202,7 +202,7 @@ class Cluster:
     def disconnect(self, connection: Connection, by: Node) -> None:
         """One end closes; the other learns of it behind the frames that are on their way to it."""
         self.live.discard(connection)
-        self.asked.pop(connection, None)
+        self.requests.pop(connection, None)
         follower, leader = self.ends[connection]
         self.closed(by, connection)
         self.nodes[leader if by.id == follower else follower].in_box.append((connection, None))
@@ -228,8 +228,8 @@ class Cluster:
             control_batch(start, epoch), base_offset=start, next_offset=start + 1, epoch=epoch, timestamp_ms=0
         )
         node.log.request_flush()
-        terms = LeaderTerms(epoch, tuple(map(key, VOTERS)), start, -1, LaneTimeouts(500_000))
-        self.perform(node, node.lane.open_leader(terms, self.now_us))
+        session = LeaderSession(epoch, tuple(map(key, VOTERS)), start, -1, LaneTimeouts(500_000))
+        self.perform(node, node.lane.open_leader(session, self.now_us))
         self.follow(supporter)
         return True
 
@@ -249,8 +249,8 @@ class Cluster:
             assert held[1] or not held[0]
             node.log.truncate(same)
         node.attempt += 1
-        terms = FollowerTerms(self.epoch, leader.id, -1, node.attempt, 1_000, 500_000)
-        self.perform(node, node.lane.open_follower(terms, self.now_us))
+        session = FollowerSession(self.epoch, leader.id, -1, node.attempt, 1_000, 500_000)
+        self.perform(node, node.lane.open_follower(session, self.now_us))
         self.connect(node)
 
     def connect(self, node: Node) -> None:

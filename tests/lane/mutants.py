@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from fastquorum.kernels.lane import Connection, FetchAdmission, LaneState, LeaderTerms, Output
+from fastquorum.kernels.lane import Connection, FetchAdmission, LaneState, LeaderSession, Output
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane.follower import FollowerLane
@@ -15,9 +15,9 @@ from tests.lane.scenarios import Scenario
 # --- rule 1 -----------------------------------------------------------------------------------------------------------
 
 
-def open_before_the_leader_change(lane: AnyLane, log: MemoryLog, terms: LeaderTerms) -> list[Output]:
-    out = lane.open_leader(terms, 0)
-    log.control(terms.epoch)
+def open_before_the_leader_change(lane: AnyLane, log: MemoryLog, session: LeaderSession) -> list[Output]:
+    out = lane.open_leader(session, 0)
+    log.control(session.epoch)
     return out
 
 
@@ -57,8 +57,8 @@ class GoesOnAfterClose(Lane):
 
 
 class AnswersAParkedFetchTwice(Lane):
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
-        out = super().open_leader(terms, now_us)
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
+        out = super().open_leader(session, now_us)
         assert self._leader is not None
 
         def keep(peer: Peer) -> None:
@@ -119,8 +119,8 @@ class CountsFetchesUnderWay(Lane):
 
 
 class ConfirmsBeforeTheEpochsStart(Lane):
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
-        out = super().open_leader(terms, now_us)
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
+        out = super().open_leader(session, now_us)
         leader, barriers = self._leader, self._context.barriers
         assert leader is not None
 
@@ -145,7 +145,7 @@ class CountsObservers(Lane):
         assert self._leader is not None
         for peer in self._leader._peers.values():
             if peer.voter_index < 0:
-                peer.voter_index = len(self._leader._terms.voters) - 1
+                peer.voter_index = len(self._leader._session.voters) - 1
         return super().begin_barrier(now_us)
 
 
@@ -163,8 +163,8 @@ class TakesCopiesForNew(Lane):
 class CountsItsUnflushedEnd(Lane):
     """Kafka's leader does; this one is stricter (README, decision 1)."""
 
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
-        out = super().open_leader(terms, now_us)
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
+        out = super().open_leader(session, now_us)
         leader = self._leader
         assert leader is not None
         advance = leader._advance
@@ -174,7 +174,7 @@ class CountsItsUnflushedEnd(Lane):
             ends = [
                 self._log.end_offset if index == leader._own_index else end for index, end in enumerate(leader._ends)
             ]
-            reached = self._context.kernels.high_watermark(ends, terms.epoch_start)
+            reached = self._context.kernels.high_watermark(ends, session.epoch_start)
             leader.high_watermark = max(leader.high_watermark, reached)
 
         leader._advance = eager  # type: ignore[method-assign]
@@ -224,7 +224,7 @@ MUTANTS = (
     Mutant(4, scenarios.a_sync_from_before_a_truncation_does_not_count, IgnoresTheGeneration),
     Mutant(5, scenarios.after_a_failed_sync_nothing_leaves_and_nothing_is_accepted, ForgetsAFailedSync),
     Mutant(5, scenarios.after_a_failed_sync_a_follower_claims_nothing, ForgetsAFailedSync),
-    Mutant(6, scenarios.raft_is_told_the_contacts_that_the_lane_saw, TellsTheContactsOfTheOpening),
+    Mutant(6, scenarios.raft_learns_the_contacts_that_the_lane_saw, TellsTheContactsOfTheOpening),
     Mutant(7, scenarios.a_fetch_that_was_under_way_when_a_barrier_began_does_not_count, CountsFetchesUnderWay),
     Mutant(7, scenarios.a_parked_fetch_is_answered_empty_to_provoke_one_that_counts, LeavesParkedFetchesAlone),
     Mutant(7, scenarios.a_barrier_needs_a_majority_of_voters, CountsObservers),

@@ -37,9 +37,9 @@ class NativeMutant(NamedTuple):
 def a_lane_refuses_a_lead_that_has_no_leader_change(world: World) -> None:
     leader = Leading(world.make, log=world.log().values(2))
     state, _ = leader.lane.close(0)
-    terms = leader.terms._replace(epoch=7, epoch_start=state.log_end)
+    session = leader.session._replace(epoch=7, epoch_start=state.log_end)
     try:
-        leader.lane.open_leader(terms, 0)
+        leader.lane.open_leader(session, 0)
     except AssertionError:
         return
     raise AssertionError("it leads")
@@ -62,7 +62,7 @@ NATIVE_MUTANTS = (
     NativeMutant(4, "ignores_the_generation", scenarios.a_sync_from_before_a_truncation_does_not_count),
     NativeMutant(5, "forgets_a_failed_sync", scenarios.after_a_failed_sync_nothing_leaves_and_nothing_is_accepted),
     NativeMutant(5, "forgets_a_failed_sync", scenarios.after_a_failed_sync_a_follower_claims_nothing),
-    NativeMutant(6, "tells_the_contacts_of_the_opening", scenarios.raft_is_told_the_contacts_that_the_lane_saw),
+    NativeMutant(6, "tells_the_contacts_of_the_opening", scenarios.raft_learns_the_contacts_that_the_lane_saw),
     NativeMutant(
         7, "counts_fetches_under_way", scenarios.a_fetch_that_was_under_way_when_a_barrier_began_does_not_count
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastquorum.kernels.codes import AppendVerdict
-from fastquorum.kernels.lane import BarrierDone, Lane, LaneMode, LeaderTerms, Output
+from fastquorum.kernels.lane import BarrierDone, Lane, LaneMode, LeaderSession, Output
 from fastquorum.types import Offset
 from tests.lane.builders import (
     Following,
@@ -23,17 +23,17 @@ from tests.lane.builders import (
 )
 
 
-def elect(lane: Lane, log: MemoryLog, terms: LeaderTerms) -> list[Output]:
+def elect(lane: Lane, log: MemoryLog, session: LeaderSession) -> list[Output]:
     """What a shell does for a new leader: its LeaderChangeMessage into the log, then the lane opens."""
-    log.control(terms.epoch)
-    return lane.open_leader(terms, 0)
+    log.control(session.epoch)
+    return lane.open_leader(session, 0)
 
 
 @dataclass
 class World:
     make: Make
     log: type[MemoryLog] = MemoryLog
-    elect: Callable[[Lane, MemoryLog, LeaderTerms], list[Output]] = elect
+    elect: Callable[[Lane, MemoryLog, LeaderSession], list[Output]] = elect
 
 
 def done(out: list[Output]) -> list[tuple[int, Offset]]:
@@ -46,9 +46,9 @@ def done(out: list[Output]) -> list[tuple[int, Offset]]:
 def a_lane_opens_only_over_the_leader_change_of_its_epoch(world: World) -> None:
     leader = Leading(world.make, log=world.log().values(2))
     state, _ = leader.lane.close(0)
-    terms = leader.terms._replace(epoch=7, epoch_start=state.log_end)
-    world.elect(leader.lane, leader.log, terms)
-    assert leader.append(b"a")[0] == terms.epoch_start + 1
+    session = leader.session._replace(epoch=7, epoch_start=state.log_end)
+    world.elect(leader.lane, leader.log, session)
+    assert leader.append(b"a")[0] == session.epoch_start + 1
 
 
 # --- rule 2 -----------------------------------------------------------------------------------------------------------
@@ -140,13 +140,13 @@ def a_sync_from_before_a_truncation_does_not_count(world: World) -> None:
     log = follower.log
     log.truncate(1)
     log.append_batch(value_batch(1, 6, 3), base_offset=1, next_offset=4, epoch=6, timestamp_ms=1_000)
-    follower.lane.open_follower(follower.terms._replace(epoch=6, leader_id=3), 0)
+    follower.lane.open_follower(follower.session._replace(epoch=6, leader_id=3), 0)
     assert questions(follower.lane.attach_leader(70, 18, 0)) == []
     stale = log.finish_sync()
     assert stale == (0, 4)
     assert questions(follower.lane.on_flushed(*stale, 0)) == []
     assert questions(follower.lane.resume(0)) == []
-    assert [asked.offset for asked in questions(follower.lane.on_flushed(*log.finish_sync(), 0))] == [4]
+    assert [question.offset for question in questions(follower.lane.on_flushed(*log.finish_sync(), 0))] == [4]
 
 
 # --- rule 5 -----------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def after_a_failed_sync_a_follower_claims_nothing(world: World) -> None:
 # --- rule 6 -----------------------------------------------------------------------------------------------------------
 
 
-def raft_is_told_the_contacts_that_the_lane_saw(world: World) -> None:
+def raft_learns_the_contacts_that_the_lane_saw(world: World) -> None:
     leader = Leading(world.make, log=world.log())
     leader.admit(2)
     leader.append(b"a")
@@ -277,8 +277,8 @@ def a_fetch_claims_only_what_is_synced(world: World) -> None:
     follower = Following(world.make, log=world.log().control(5))
     assert questions(follower.answer(value_batch(1, 5, 3))) == []
     assert follower.lane.resume(0) == []
-    (asked,) = questions(follower.lane.on_flushed(*follower.log.finish_sync(), 0))
-    assert asked.offset == follower.log.flushed_end == 4
+    (question,) = questions(follower.lane.on_flushed(*follower.log.finish_sync(), 0))
+    assert question.offset == follower.log.flushed_end == 4
 
 
 Scenario = Callable[[World], None]
@@ -293,7 +293,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_sync_from_before_a_truncation_does_not_count,
     after_a_failed_sync_nothing_leaves_and_nothing_is_accepted,
     after_a_failed_sync_a_follower_claims_nothing,
-    raft_is_told_the_contacts_that_the_lane_saw,
+    raft_learns_the_contacts_that_the_lane_saw,
     a_fetch_that_was_under_way_when_a_barrier_began_does_not_count,
     a_parked_fetch_is_answered_empty_to_provoke_one_that_counts,
     a_barrier_needs_a_majority_of_voters,

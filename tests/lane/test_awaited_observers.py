@@ -11,7 +11,7 @@ NOBODY_NAMES_IT = 17
 """Fetch of this version has no high watermark."""
 
 
-def told(out: Sequence[Output]) -> int:
+def informed_count(out: Sequence[Output]) -> int:
     return sum(isinstance(output, ObserversInformed) for output in out)
 
 
@@ -31,10 +31,12 @@ def committed(make: Make, *observers: int) -> Leading:
 def test_the_last_observer_that_names_the_offset_ends_the_wait(make: Make) -> None:
     leader = committed(make, 8, 9)
     assert leader.lane.await_observers([8, 9], 2)
-    assert not told(leader.fetch(8, high_watermark=1)), "it has the record, and does not know that it is committed"
-    assert not told(leader.fetch(8, high_watermark=2))
+    assert not informed_count(leader.fetch(8, high_watermark=1)), (
+        "it has the record, and does not know that it is committed"
+    )
+    assert not informed_count(leader.fetch(8, high_watermark=2))
     leader.fetch(9, high_watermark=1)
-    assert told(leader.fetch(9, high_watermark=2)) == 1
+    assert informed_count(leader.fetch(9, high_watermark=2)) == 1
     assert not leader.lane.await_observers([8, 9], 2), "both know"
 
 
@@ -54,14 +56,14 @@ def test_who_cannot_name_it_is_not_awaited(make: Make) -> None:
 def test_one_that_goes_away_is_awaited_no_longer(make: Make) -> None:
     leader = committed(make, 9)
     assert leader.lane.await_observers([9], 2)
-    assert told(leader.lane.detach(90, leader.now_us)) == 1
+    assert informed_count(leader.lane.detach(90, leader.now_us)) == 1
     assert not leader.lane.await_observers([9], 2)
 
 
 def test_one_that_comes_back_on_another_connection_is_awaited_no_longer(make: Make) -> None:
     leader = committed(make, 9)
     assert leader.lane.await_observers([9], 2)
-    assert told(leader.admit(9, high_watermark=1, connection=91)) == 1
+    assert informed_count(leader.admit(9, high_watermark=1, connection=91)) == 1
 
 
 @pytest.mark.parametrize("catches_up", [False, True])
@@ -78,7 +80,7 @@ def test_one_that_let_a_wait_be_in_vain_is_awaited_again_once_it_has_caught_up(m
         leader.fetch(9, high_watermark=2)
     assert leader.lane.await_observers([8, 9], 3), "the other one"
     out = leader.fetch(8, high_watermark=3)
-    assert told(out) == (0 if catches_up else 1)
+    assert informed_count(out) == (0 if catches_up else 1)
 
 
 def test_what_was_awaited_before_no_longer_counts(make: Make) -> None:
@@ -86,7 +88,7 @@ def test_what_was_awaited_before_no_longer_counts(make: Make) -> None:
     assert leader.lane.await_observers([9], 2)
     assert not leader.lane.await_observers([9], 2), "too slow"
     leader.fetch(9, high_watermark=1)
-    assert not told(leader.fetch(9, high_watermark=2))
+    assert not informed_count(leader.fetch(9, high_watermark=2))
 
 
 def test_a_lane_that_does_not_lead_awaits_nobody(make: Make) -> None:

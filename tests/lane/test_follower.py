@@ -31,8 +31,8 @@ from tests.lane.builders import (
 def test_the_first_fetch_goes_out_when_the_leader_is_reached(make: Make) -> None:
     follower = Following(make, attach=False)
     out = follower.lane.attach_leader(70, 18, follower.now_us)
-    (asked,) = questions(out)
-    assert asked == (70, 0x4000_0000, 1, 5, -1)
+    (question,) = questions(out)
+    assert question == (70, 0x4000_0000, 1, 5, -1)
 
 
 def test_a_fetch_has_the_fields_that_kafkas_raft_client_sends(make: Make) -> None:
@@ -63,17 +63,17 @@ def test_every_version_with_a_last_fetched_epoch_is_spoken(make: Make, version: 
     follower = Following(make, version=version)
     assert advances(follower.answer(value_batch(1, 5), high_watermark=1)) == [1]
     follower.sync()
-    assert [asked.offset for asked in follower.asked] == [1, 2]
+    assert [question.offset for question in follower.questions_seen] == [1, 2]
 
 
 def test_no_fetch_goes_out_while_anything_is_not_synced(make: Make) -> None:
     log = MemoryLog().control(5).values(5)
     log.flushed_end = 1
     follower = Following(make, log=log)
-    assert follower.asked == []
+    assert follower.questions_seen == []
     assert log.is_flushing
     follower.sync()
-    assert [asked.offset for asked in follower.asked] == [2]
+    assert [question.offset for question in follower.questions_seen] == [2]
 
 
 def test_an_answer_with_records_is_written_and_the_next_fetch_waits_for_the_sync(make: Make) -> None:
@@ -81,32 +81,32 @@ def test_an_answer_with_records_is_written_and_the_next_fetch_waits_for_the_sync
     assert follower.answer(value_batch(1, 5, 2)) == []
     assert (follower.log.end_offset, follower.log.flushed_end, follower.log.is_flushing) == (3, 1, True)
     follower.sync()
-    assert follower.asked[-1] == (70, 0x4000_0001, 3, 5, -1)
+    assert follower.questions_seen[-1] == (70, 0x4000_0001, 3, 5, -1)
 
 
 def test_an_empty_answer_is_followed_by_the_next_fetch_at_once(make: Make) -> None:
     follower = Following(make)
-    (asked,) = questions(follower.answer())
-    assert (asked.offset, asked.correlation_id) == (1, 0x4000_0001)
+    (question,) = questions(follower.answer())
+    assert (question.offset, question.correlation_id) == (1, 0x4000_0001)
 
 
 def test_only_one_fetch_is_in_flight(make: Make) -> None:
     follower = Following(make)
     assert follower.lane.resume(follower.now_us) == []
-    assert len(follower.asked) == 1
+    assert len(follower.questions_seen) == 1
 
 
 def test_a_new_attempt_forgets_the_fetch_in_flight_and_sends_another(make: Make) -> None:
     follower = Following(make)
-    (asked,) = questions(follower.lane.open_follower(follower.terms._replace(attempt=2), follower.now_us))
-    assert (asked.connection, asked.correlation_id) == (70, 0x4000_0001)
+    (question,) = questions(follower.lane.open_follower(follower.session._replace(attempt=2), follower.now_us))
+    assert (question.connection, question.correlation_id) == (70, 0x4000_0001)
     assert follower.answer(correlation_id=0x4000_0000) == []
 
 
 def test_a_new_connection_forgets_the_fetch_in_flight_and_sends_another(make: Make) -> None:
     follower = Following(make)
-    (asked,) = questions(follower.lane.attach_leader(71, 18, follower.now_us))
-    assert asked.connection == 71
+    (question,) = questions(follower.lane.attach_leader(71, 18, follower.now_us))
+    assert question.connection == 71
     assert follower.answer() == []
 
 
@@ -121,9 +121,9 @@ def test_a_lost_connection_stops_the_fetching_until_another_is_there(make: Make)
 def test_correlation_ids_go_on_across_terms(make: Make) -> None:
     follower = Following(make)
     follower.lane.close(follower.now_us)
-    follower.lane.open_follower(follower.terms._replace(epoch=6, leader_id=3), follower.now_us)
-    (asked,) = questions(follower.lane.attach_leader(70, 18, follower.now_us))
-    assert asked.correlation_id == 0x4000_0001
+    follower.lane.open_follower(follower.session._replace(epoch=6, leader_id=3), follower.now_us)
+    (question,) = questions(follower.lane.attach_leader(70, 18, follower.now_us))
+    assert question.correlation_id == 0x4000_0001
     assert follower.answer(correlation_id=0x4000_0000) == []
     assert not follower.lane.is_frozen
 
@@ -136,7 +136,7 @@ def test_the_high_watermark_is_the_leaders_bounded_by_the_own_log_and_never_fall
     assert advances(follower.answer(high_watermark=9)) == [1]
     assert advances(follower.answer(value_batch(1, 5, 3), high_watermark=3)) == [3]
     follower.sync()
-    assert follower.asked[-1].high_watermark == 3
+    assert follower.questions_seen[-1].high_watermark == 3
     assert advances(follower.answer(high_watermark=2)) == []
     assert follower.lane.high_watermark == 3
 
@@ -146,7 +146,7 @@ def test_an_incomplete_last_batch_is_left_out(make: Make) -> None:
     follower.answer(value_batch(1, 5) + value_batch(2, 5) + value_batch(3, 5)[:-7])
     assert follower.log.end_offset == 3
     follower.sync()
-    assert follower.asked[-1].offset == 3
+    assert follower.questions_seen[-1].offset == 3
 
 
 def test_a_late_answer_is_dropped_silently(make: Make) -> None:
@@ -237,8 +237,8 @@ def test_after_raft_has_decided_the_fetching_goes_on(make: Make) -> None:
     follower = Following(make)
     assert handed_up(follower.answer(control_batch(1, 5)))
     follower.log.put(control_batch(1, 5))
-    (asked,) = questions(follower.lane.resume(follower.now_us))
-    assert asked.offset == 2
+    (question,) = questions(follower.lane.resume(follower.now_us))
+    assert question.offset == 2
 
 
 def test_an_answer_to_a_fetch_that_raft_has_overtaken_is_handed_up(make: Make) -> None:
@@ -261,7 +261,7 @@ def test_a_sync_that_ends_while_frozen_lets_the_fetch_go_when_the_lane_resumes(m
     follower.answer(value_batch(1, 5))
     follower.lane.freeze(follower.now_us)
     assert follower.sync() == []
-    assert [asked.offset for asked in questions(follower.lane.resume(follower.now_us))] == [2]
+    assert [question.offset for question in questions(follower.lane.resume(follower.now_us))] == [2]
 
 
 def test_a_follower_refuses_appends_and_barriers(make: Make) -> None:

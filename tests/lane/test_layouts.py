@@ -362,11 +362,11 @@ def test_kafkas_own_steady_state_frames_parse_and_are_encoded_alike() -> None:
     for pair in steady:
         version = pair["api_version"]
         request, response = bytes.fromhex(pair["request"]), bytes.fromhex(pair["response"])
-        asked, answered = REQUEST_PARSERS[version](request), RESPONSE_PARSERS[version](response)
-        assert asked is not None
+        request_fields, answered = REQUEST_PARSERS[version](request), RESPONSE_PARSERS[version](response)
+        assert request_fields is not None
         assert answered is not None
         correlation_id, cluster_id, replica_id, wait, max_bytes, topic_id, epoch, offset, last_epoch, directory, hw = (
-            asked
+            request_fields
         )
         assert topic_id is not None
         assert directory is not None

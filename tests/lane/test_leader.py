@@ -369,8 +369,8 @@ def test_the_high_watermark_never_falls_when_a_peer_comes_back_behind(make: Make
 def test_a_voter_known_by_its_id_alone_counts_once(make: Make) -> None:
     leader = Leading(make)
     leader.lane.close(leader.now_us)
-    voters = tuple(voter._replace(directory_id=Uuid()) for voter in leader.terms.voters)
-    leader.lane.open_leader(leader.terms._replace(voters=voters), leader.now_us)
+    voters = tuple(voter._replace(directory_id=Uuid()) for voter in leader.session.voters)
+    leader.lane.open_leader(leader.session._replace(voters=voters), leader.now_us)
     assert advances(leader.admit(2)) == [1]
 
 
@@ -544,12 +544,12 @@ def test_a_deadline_asked_for_while_a_caller_answers_the_last_parked_fetch_is_no
 
 def test_a_peer_that_would_take_everything_is_answered_in_parts(make: Make) -> None:
     leader = Leading(make)
-    asked: list[int] = []
+    limits: list[int] = []
     read = leader.log.read
-    leader.log.read = lambda offset, bytes_max: (asked.append(bytes_max), read(offset, bytes_max))[1]  # type: ignore
+    leader.log.read = lambda offset, bytes_max: (limits.append(bytes_max), read(offset, bytes_max))[1]  # type: ignore
     leader.admit(2, 0, bytes_max=0x7FFF_FFFF)
     leader.admit(3, 0, bytes_max=-(2**31))
-    assert asked == [ANSWER_BYTES_MAX, 1]
+    assert limits == [ANSWER_BYTES_MAX, 1]
 
 
 def test_the_first_number_of_a_lane_follows_its_last_one(make: Make) -> None:

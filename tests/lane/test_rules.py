@@ -85,7 +85,7 @@ def test_one_fetch_may_end_several_barriers_and_numbers_go_on_across_leads(make:
     assert done(leader.fetch(2)) == [(2, 1), (3, 1)]
     assert leader.lane.begin_barrier(0)[0] == 4
     assert leader.lane.close(0)[1] == [BarrierDone(4, -1)]
-    leader.lane.open_leader(leader.terms, 0)
+    leader.lane.open_leader(leader.session, 0)
     assert leader.lane.begin_barrier(0)[0] == 5
 
 

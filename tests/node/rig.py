@@ -251,7 +251,7 @@ class Rig:
         self.wall_clock_ms = WALL_CLOCK_MS
         self.snapshots = FakeSnapshots(self)
         self.lock = threading.Lock()
-        self._asked: dict[tuple[int, int], tuple[int, int]] = {}
+        self._requests: dict[tuple[int, int], tuple[int, int]] = {}
         self._correlation_id = 100
         member = Member(
             key=key(1),
@@ -331,7 +331,7 @@ class Rig:
         for connection, frame in frames:
             with suppress(WireError):
                 header, _ = decode_request(frame)
-                self._asked[connection, header.correlation_id] = (header.request_api_key, header.request_api_version)
+                self._requests[connection, header.correlation_id] = (header.request_api_key, header.request_api_version)
         self.replica.on_frames(frames, self.now_us)
 
     def fetch(self, connection: int, node_id: int, offset: int, **fields: Any) -> None:
@@ -347,8 +347,8 @@ class Rig:
     def numbered_answers(self, connection: int) -> list[tuple[int, Message]]:
         found = []
         for frame in self.transport.take(connection):
-            asked = self._asked[connection, int.from_bytes(frame[:4], "big")]
-            found.append(decode_response(frame, *asked))
+            requests_on = self._requests[connection, int.from_bytes(frame[:4], "big")]
+            found.append(decode_response(frame, *requests_on))
         return found
 
     def answer_to(self, message: type[M], request: Message, version: int) -> M:
@@ -377,7 +377,7 @@ class Rig:
         answer = response_frame(header.correlation_id, ApiKey.API_VERSIONS, header.request_api_version, self.versions)
         self.replica.on_frame(connection, answer, self.now_us)
 
-    def asked(self, connection: int) -> list[tuple[Any, Message]]:
+    def requests_on(self, connection: int) -> list[tuple[Any, Message]]:
         """(header, message) of what it sent on a connection that it made."""
         return [decode_request(frame) for frame in self.transport.take(connection)]
 
@@ -405,15 +405,15 @@ class Rig:
         return self
 
     def _grant(self, connection: int) -> None:
-        for header, message in self.asked(connection):
+        for header, message in self.requests_on(connection):
             if isinstance(message, VoteRequest):
                 self.reply(connection, header, self.vote_answer(message))
 
     @staticmethod
     def vote_answer(message: VoteRequest, *, granted: bool = True) -> VoteResponse:
         topic = VoteResponse.TopicData
-        asked = message.topics[0].partitions[0]
-        partition = topic.PartitionData(leader_id=NO_NODE, leader_epoch=asked.replica_epoch, vote_granted=granted)
+        vote = message.topics[0].partitions[0]
+        partition = topic.PartitionData(leader_id=NO_NODE, leader_epoch=vote.replica_epoch, vote_granted=granted)
         return VoteResponse(topics=[topic(topic_name="__cluster_metadata", partitions=[partition])])
 
     def follow(self, leader_id: int = 2, epoch: int = 5) -> int:

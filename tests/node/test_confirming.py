@@ -46,10 +46,10 @@ def test_what_came_after_a_barrier_began_waits_for_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "told"), [(OSError("the disk"), FatalError), (CorruptionError("bytes"), CorruptionError)]
+    ("trouble", "error_type"), [(OSError("the disk"), FatalError), (CorruptionError("bytes"), CorruptionError)]
 )
 def test_a_judgement_that_is_cut_off_is_told_to_everybody_who_waits(
-    trouble: BaseException, told: type[FastQuorumError]
+    trouble: BaseException, error_type: type[FastQuorumError]
 ) -> None:
     rig = Rig(trouble)
     for append in "abc":
@@ -59,7 +59,7 @@ def test_a_judgement_that_is_cut_off_is_told_to_everybody_who_waits(
     with pytest.raises(type(trouble)):
         rig.confirming.passed(6)
     assert rig.judged == ["a"]
-    assert {append: type(error) for append, error in rig.failed.items()} == dict.fromkeys("bcd", told)
+    assert {append: type(error) for append, error in rig.failed.items()} == dict.fromkeys("bcd", error_type)
 
 
 def test_without_a_barrier_and_when_one_fails_they_hear_that_this_node_does_not_lead() -> None:

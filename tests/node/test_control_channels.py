@@ -127,28 +127,30 @@ class Controller:
     def connections(self, port: int) -> list[int]:
         return [number for number, endpoint in self.rig.transport.open.items() if endpoint == at(port)]
 
-    def asked(self, port: int) -> list[tuple[int, Any, Message]]:
+    def requests(self, port: int) -> list[tuple[int, Any, Message]]:
         """What came at this port since the last look: connection, header, request."""
         self.settle()
         return [
-            (number, header, message) for number in self.connections(port) for header, message in self.rig.asked(number)
+            (number, header, message)
+            for number in self.connections(port)
+            for header, message in self.rig.requests_on(number)
         ]
 
     def one(self, port: int) -> tuple[int, Any, Message]:
-        (asked,) = self.asked(port)
-        return asked
+        (request,) = self.requests(port)
+        return request
 
-    def answer(self, asked: tuple[int, Any, Message], code: ErrorCode = ErrorCode.NONE) -> None:
-        connection, header, message = asked
+    def answer(self, request: tuple[int, Any, Message], code: ErrorCode = ErrorCode.NONE) -> None:
+        connection, header, message = request
         self.rig.reply(connection, header, ANSWERS[type(message)](error_code=code))
 
     def tell_all(self, port: int) -> list[tuple[str, list[str]]]:
         """Everything that waits for whoever is there, who does it: what it was, and of which partitions."""
         found: list[Any] = []
-        while len(asked := self.asked(port)) == 1:
-            found.append(asked[0][2])
-            self.answer(asked[0])
-        assert asked == []
+        while len(requests := self.requests(port)) == 1:
+            found.append(requests[0][2])
+            self.answer(requests[0])
+        assert requests == []
         return [each[1:] for each in gist([(0, message) for message in found])]  # type: ignore[list-item]
 
 
@@ -165,13 +167,13 @@ def test_a_broker_that_starts_is_told_everything_one_request_at_a_time() -> None
     raft = controller.rig.replica.raft
     assert (first[2].controller_id, first[2].controller_epoch) == (raft.key.id, raft.epoch)
     assert first[2].broker_epoch == epoch
-    assert controller.asked(9092) == [], "it has not answered yet"
+    assert controller.requests(9092) == [], "it has not answered yet"
     controller.answer(first)
     second = controller.one(9092)
     assert isinstance(second[2], LeaderAndIsrRequest)
     assert second[0] == first[0], "on the same connection"
     controller.answer(second)
-    assert controller.asked(9092) == []
+    assert controller.requests(9092) == []
 
 
 def test_what_is_committed_is_told_to_whom_it_concerns() -> None:
@@ -201,7 +203,7 @@ def test_after_a_broken_connection_the_same_is_sent_again() -> None:
         connection, _, message = controller.one(9092)
         assert isinstance(message, UpdateMetadataRequest)
         lose_connection(controller, connection)
-        assert controller.asked(9092) == [], "not at once"
+        assert controller.requests(9092) == [], "not at once"
         controller.rig.pass_time(600 * MS)
     assert controller.tell_all(9092) == [("update", []), ("lead", [])]
 
@@ -251,7 +253,7 @@ def test_what_is_refused_as_stale_is_not_sent_again_nor_what_waits_for_the_same_
     controller.activate(2, 9092)
     controller.answer(controller.one(9092), ErrorCode.STALE_BROKER_EPOCH)
     controller.rig.pass_time(5_000 * MS)
-    assert controller.asked(9092) == []
+    assert controller.requests(9092) == []
 
 
 @pytest.mark.parametrize("code", [ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR])
@@ -276,12 +278,12 @@ def test_what_its_former_run_did_not_answer_is_not_sent_to_the_next() -> None:
     controller.rig.sync()
     epoch = controller.activate(2, 9192, incarnation=2)
     assert epoch > former
-    told = controller.one(9192)
-    assert isinstance(told[2], UpdateMetadataRequest)
-    assert told[2].broker_epoch == epoch
-    controller.answer(told)
+    request = controller.one(9192)
+    assert isinstance(request[2], UpdateMetadataRequest)
+    assert request[2].broker_epoch == epoch
+    controller.answer(request)
     assert controller.tell_all(9192) == [("lead", [])]
-    assert controller.asked(9092) == []
+    assert controller.requests(9092) == []
 
 
 def test_a_process_that_was_away_stops_first_what_is_gone_by_now() -> None:

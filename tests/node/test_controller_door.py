@@ -97,7 +97,7 @@ def image(rig: Rig) -> Image:
 def test_a_quota_is_set_by_way_of_a_broker_and_answered_when_that_is_committed() -> None:
     rig = leader()
     entry = AlterClientQuotasRequest.EntryData
-    asked = AlterClientQuotasRequest(
+    request = AlterClientQuotasRequest(
         entries=[
             entry(
                 entity=[entry.EntityData(entity_type="user", entity_name="alice")],
@@ -106,11 +106,11 @@ def test_a_quota_is_set_by_way_of_a_broker_and_answered_when_that_is_committed()
         ]
     )
     connection = rig.accept()
-    rig.ask(connection, envelope(asked, 1), 0)
+    rig.ask(connection, envelope(request, 1), 0)
     assert rig.answers(connection) == [], "nothing of it is on a disk yet"
     rig.sync()
     assert rig.answers(connection)
-    answer = passed_on(rig, asked, 0, AlterClientQuotasResponse)
+    answer = passed_on(rig, request, 0, AlterClientQuotasResponse)
     assert [each.error_code for each in answer.entries] == [ErrorCode.NONE]
     assert dict(image(rig).quotas[("user", "alice"),]) == {"producer_byte_rate": 1024.0}
 
@@ -118,8 +118,8 @@ def test_a_quota_is_set_by_way_of_a_broker_and_answered_when_that_is_committed()
 def test_a_credential_is_set_by_way_of_a_broker() -> None:
     rig = leader()
     upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
-    asked = upsertion(name="alice", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
-    request = AlterUserScramCredentialsRequest(upsertions=[asked])
+    upserted = upsertion(name="alice", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
+    request = AlterUserScramCredentialsRequest(upsertions=[upserted])
     answer = passed_on(rig, request, 0, AlterUserScramCredentialsResponse)
     assert [(each.user, each.error_code) for each in answer.results] == [("alice", ErrorCode.NONE)]
     assert list(image(rig).scram) == [(1, "alice")]
@@ -131,8 +131,8 @@ def test_a_feature_is_set_and_another_is_refused_by_way_of_a_broker() -> None:
     update = UpdateFeaturesRequest.FeatureUpdateKey
     end = rig.log.end_offset
     for feature, code in (("group.version", ErrorCode.NONE), ("share.version", ErrorCode.INVALID_UPDATE_VERSION)):
-        asked = UpdateFeaturesRequest(feature_updates=[update(feature=feature, max_version_level=1)])
-        assert passed_on(rig, asked, 2, UpdateFeaturesResponse).error_code == code
+        request = UpdateFeaturesRequest(feature_updates=[update(feature=feature, max_version_level=1)])
+        assert passed_on(rig, request, 2, UpdateFeaturesResponse).error_code == code
     assert image(rig).features.levels["group.version"] == 1
     assert rig.log.end_offset == end + 1
 
@@ -214,38 +214,38 @@ TOKENS = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "response", "versions"), TOKENS)
+@pytest.mark.parametrize(("message", "response", "versions"), TOKENS)
 def test_who_has_not_said_who_they_are_get_no_token_from_anybody(
-    asked: Message, response: type[Any], versions: tuple[int, ...]
+    message: Message, response: type[Any], versions: tuple[int, ...]
 ) -> None:
     for rig in (leader(), rig_of(1, 2, 3)):
         for version in versions:
-            answer = rig.answer_to(response, asked, version)
+            answer = rig.answer_to(response, message, version)
             assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
             assert answer.expiry_timestamp_ms == -1
 
 
-@pytest.mark.parametrize(("asked", "response", "versions"), TOKENS)
+@pytest.mark.parametrize(("message", "response", "versions"), TOKENS)
 def test_without_a_secret_key_nobody_gets_a_token(
-    asked: Message, response: type[Any], versions: tuple[int, ...]
+    message: Message, response: type[Any], versions: tuple[int, ...]
 ) -> None:
     rig = leader()
     end = rig.log.end_offset
     for version in versions:
-        answer = passed_on(rig, asked, version, response)
+        answer = passed_on(rig, message, version, response)
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     assert rig.log.end_offset == end
     follower = rig_of(1, 2, 3)
-    refused = follower.answer_to(EnvelopeResponse, envelope(asked, versions[0]), 0)
+    refused = follower.answer_to(EnvelopeResponse, envelope(message, versions[0]), 0)
     assert refused.error_code == ErrorCode.NOT_CONTROLLER
 
 
 def test_whose_token_it_would_have_been_is_said() -> None:
-    asked = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="alice")
-    answer = passed_on(leader(), asked, 3, CreateDelegationTokenResponse)
+    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="alice")
+    answer = passed_on(leader(), request, 3, CreateDelegationTokenResponse)
     assert (answer.principal_type, answer.principal_name) == ("User", "alice")
-    asked = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name=None)
-    answer = passed_on(leader(), asked, 3, CreateDelegationTokenResponse)
+    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name=None)
+    answer = passed_on(leader(), request, 3, CreateDelegationTokenResponse)
     assert (answer.principal_type, answer.principal_name) == ("User", "ANONYMOUS")
 
 
@@ -288,9 +288,9 @@ def test_what_only_brokers_serve_is_offered_and_refused(leads: bool) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     user = DescribeUserScramCredentialsRequest.UserName(name="alice")
     for users, named in ((None, 0), ([user, user], 2)):
-        asked = DescribeUserScramCredentialsRequest(users=users)
-        told = rig.answer_to(DescribeUserScramCredentialsResponse, asked, 0)
-        assert (told.error_code, [each.error_code for each in told.results]) == (error, [error] * named)
+        request = DescribeUserScramCredentialsRequest(users=users)
+        answer = rig.answer_to(DescribeUserScramCredentialsResponse, request, 0)
+        assert (answer.error_code, [each.error_code for each in answer.results]) == (error, [error] * named)
     for version in (1, 2, 3):
         answer = rig.answer_to(DescribeDelegationTokenResponse, DescribeDelegationTokenRequest(owners=None), version)
         assert (answer.error_code, answer.tokens) == (error, [])
@@ -344,14 +344,14 @@ def test_api_versions_tells_the_controllers_features_as_kafka_does() -> None:
     """The names and levels of a golden controller's answer."""
     rig = leader()
     update = UpdateFeaturesRequest.FeatureUpdateKey
-    asked = UpdateFeaturesRequest(feature_updates=[update(feature="transaction.version", max_version_level=2)])
-    rig.ask(rig.accept(), asked, 2)
+    request = UpdateFeaturesRequest(feature_updates=[update(feature="transaction.version", max_version_level=2)])
+    rig.ask(rig.accept(), request, 2)
     before = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
     assert "transaction.version" not in {each.name for each in before.finalized_features}
     rig.sync()
-    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
-    assert {each.name: (each.min_version, each.max_version) for each in told.supported_features} == GOLDEN_SUPPORTED
-    finalized = {each.name: each.max_version_level for each in told.finalized_features}
+    answer = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    assert {each.name: (each.min_version, each.max_version) for each in answer.supported_features} == GOLDEN_SUPPORTED
+    finalized = {each.name: each.max_version_level for each in answer.finalized_features}
     assert finalized == image(rig).features.by_name()
     assert finalized["transaction.version"] == 2
     old = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 3)

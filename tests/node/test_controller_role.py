@@ -132,8 +132,11 @@ def test_who_is_refused_is_told_at_once_and_nothing_is_written() -> None:
     end = rig.log.end_offset
     answer = rig.answer_to(BrokerHeartbeatResponse, heartbeat(rig, 77), 2)
     assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
-    told = rig.answer_to(UnregisterBrokerResponse, UnregisterBrokerRequest(broker_id=9), 0)
-    assert (told.error_code, told.error_message) == (ErrorCode.BROKER_ID_NOT_REGISTERED, "broker 9 is not registered")
+    answer_of_it = rig.answer_to(UnregisterBrokerResponse, UnregisterBrokerRequest(broker_id=9), 0)
+    assert (answer_of_it.error_code, answer_of_it.error_message) == (
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "broker 9 is not registered",
+    )
     assert rig.log.end_offset == end
 
 
@@ -329,11 +332,11 @@ def test_what_a_client_sends_is_quoted_in_part_if_it_is_long(bad: Any) -> None:
     rig.sync()
     (answer,) = rig.answers(connection)
     assert isinstance(answer, CreateTopicsResponse)
-    good, told = answer.topics
+    good, answer_of_it = answer.topics
     assert (good.error_code, good.name) == (ErrorCode.NONE, "ok")
-    assert told.error_code != ErrorCode.NONE
-    assert told.error_message is not None
-    assert 100 < len(told.error_message) <= 1_000
+    assert answer_of_it.error_code != ErrorCode.NONE
+    assert answer_of_it.error_message is not None
+    assert 100 < len(answer_of_it.error_message) <= 1_000
     assert not rig.replica.stopped
 
 
@@ -345,16 +348,16 @@ def test_a_broker_proposes_all_its_isrs_at_once() -> None:
     state = partition.BrokerState
     for count, is_read in ((20_000, True), (70_000, False)):
         members = [state(broker_id=each, broker_epoch=1) for each in (1, 2, 3)]
-        asked = [partition(partition_index=number, new_isr_with_epochs=members) for number in range(count)]
-        topics = [AlterPartitionRequest.TopicData(topic_id=Uuid(b"t" * 16), partitions=asked)]
+        request = [partition(partition_index=number, new_isr_with_epochs=members) for number in range(count)]
+        topics = [AlterPartitionRequest.TopicData(topic_id=Uuid(b"t" * 16), partitions=request)]
         connection = rig.accept()
         rig.ask(connection, AlterPartitionRequest(broker_id=1, broker_epoch=epoch, topics=topics), 3)
         assert (connection in rig.transport.open) == is_read
         if is_read:
             (answer,) = rig.answers(connection)
             assert isinstance(answer, AlterPartitionResponse)
-            told = answer.topics[0].partitions
-            assert [each.error_code for each in told] == [ErrorCode.UNKNOWN_TOPIC_ID] * count
+            answer_of_it = answer.topics[0].partitions
+            assert [each.error_code for each in answer_of_it] == [ErrorCode.UNKNOWN_TOPIC_ID] * count
 
 
 def test_more_than_a_batch_is_refused_before_anything_is_built_on_it() -> None:
@@ -363,10 +366,10 @@ def test_more_than_a_batch_is_refused_before_anything_is_built_on_it() -> None:
     beat(rig, register(rig))
     end = rig.log.end_offset
     answer = rig.answer_to(CreateTopicsResponse, create(TOPIC(name="t", num_partitions=200, replication_factor=1)), 7)
-    (told,) = answer.topics
-    assert told.error_code == ErrorCode.POLICY_VIOLATION
-    assert told.error_message is not None
-    assert "do not fit into a batch of 4096" in told.error_message
+    (answer_of_it,) = answer.topics
+    assert answer_of_it.error_code == ErrorCode.POLICY_VIOLATION
+    assert answer_of_it.error_message is not None
+    assert "do not fit into a batch of 4096" in answer_of_it.error_message
     assert rig.log.end_offset == end
     role = rig.replica._controller
     assert role is not None
@@ -472,11 +475,11 @@ def test_leads_come_back_to_whom_they_are_meant_for_after_a_while() -> None:
 
     now = partition()
     assert (now.leader, now.isr) == (2, (2,))
-    asked = AlterPartitionRequest.TopicData.PartitionData(
+    request = AlterPartitionRequest.TopicData.PartitionData(
         partition_index=0, leader_epoch=now.leader_epoch, partition_epoch=now.partition_epoch
     )
-    asked.new_isr_with_epochs = [asked.BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in (1, 2)]
-    topics = [AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=[asked])]
+    request.new_isr_with_epochs = [request.BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in (1, 2)]
+    topics = [AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=[request])]
     rig.ask(rig.accept(), AlterPartitionRequest(broker_id=2, broker_epoch=epochs[2], topics=topics), 3)
     rig.sync()
     assert partition().leader == 2

@@ -119,8 +119,8 @@ def test_answered_produces_are_let_go_of_though_their_deadline_is_far() -> None:
         rig.ask(client, produce(batch(rig), timeout_ms=1_000), 9)
         rig.sync()
         rig.fetch(follower, 2, 1 + 2 * number)
-        assert len(rig.replica._door._produces._deadlines) <= 2 * SWEEP_MIN
-    assert rig.replica._door.deadline_us >= 0
+        assert len(rig.replica._clients._produces._deadlines) <= 2 * SWEEP_MIN
+    assert rig.replica._clients.deadline_us >= 0
 
 
 def test_a_produce_without_acks_is_appended_and_never_answered() -> None:
@@ -276,7 +276,7 @@ def test_a_fetch_is_answered_by_the_commit_that_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("message", "code"),
     [
         (fetch(99), ErrorCode.OFFSET_OUT_OF_RANGE),
         (fetch(-1), ErrorCode.OFFSET_OUT_OF_RANGE),
@@ -284,8 +284,8 @@ def test_a_fetch_is_answered_by_the_commit_that_it_waits_for() -> None:
         (fetch(0, epoch=9), ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_fetch_that_cannot_be_served_is_answered_at_once(asked: FetchRequest, code: ErrorCode) -> None:
-    answer = Rig().lead().answer_to(FetchResponse, asked, 12)
+def test_a_fetch_that_cannot_be_served_is_answered_at_once(message: FetchRequest, code: ErrorCode) -> None:
+    answer = Rig().lead().answer_to(FetchResponse, message, 12)
     assert partition_of(answer).error_code == code
 
 
@@ -304,7 +304,7 @@ def test_a_waiting_fetch_whose_connection_is_gone_is_forgotten() -> None:
     consumer = rig.accept()
     rig.ask(consumer, fetch(1), 12)
     rig.replica.on_disconnected(consumer, rig.now_us)
-    assert rig.replica._door.deadline_us == -1
+    assert rig.replica._clients.deadline_us == -1
     assert not rig.replica.connections.requests._waiting
 
 
@@ -344,9 +344,9 @@ def test_commits_that_are_not_enough_for_a_waiting_fetch_read_nothing(monkeypatc
 def test_a_fetch_waits_for_no_more_than_one_answer_can_carry(limit: str) -> None:
     rig = Rig().lead()
     consumer = rig.accept()
-    asked = fetch(1, wait_ms=1 << 30, min_bytes=(1 << 31) - 1)
-    setattr(asked if limit == "max_bytes" else asked.topics[0].partitions[0], limit, 2_000)
-    rig.ask(consumer, asked, 12)
+    request = fetch(1, wait_ms=1 << 30, min_bytes=(1 << 31) - 1)
+    setattr(request if limit == "max_bytes" else request.topics[0].partitions[0], limit, 2_000)
+    rig.ask(consumer, request, 12)
     rig.append(bytes(1_500))
     rig.sync()
     assert rig.answers(consumer) == []
@@ -405,7 +405,7 @@ def test_large_answers_are_made_a_few_at_a_time_however_many_ask_at_once() -> No
 def test_fetches_that_were_answered_leave_nothing_though_their_deadlines_are_far() -> None:
     rig = Rig().lead()
     consumer = rig.accept()
-    parked = rig.replica._door._fetches._parked
+    parked = rig.replica._clients._fetches._parked
     for number in range(1, 2 * STALE_MIN):
         rig.ask(consumer, fetch(number, wait_ms=(1 << 31) - 1), 12)
         rig.append(b"x")
@@ -425,7 +425,7 @@ def test_a_follower_names_the_leader_and_where_it_listens() -> None:
     answer = rig.answer_to(FetchResponse, fetch(0, topic=""), 16)
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     request = fetch(0, topic="")
-    request.topics[0].topic_id = rig.replica._door.context.topic_id
+    request.topics[0].topic_id = rig.replica._clients.context.topic_id
     answer = rig.answer_to(FetchResponse, request, 16)
     assert partition_of(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition_of(answer).current_leader.leader_id == 2
@@ -613,7 +613,7 @@ def test_every_version_is_answered_by_a_leader_and_by_a_follower(api_key: ApiKey
     rig = Rig().lead() if leads else Rig(1, 2, 3)
     if not leads:
         rig.follow()
-    topic_id = rig.replica._door.context.topic_id
+    topic_id = rig.replica._clients.context.topic_id
     versions = API[api_key].versions
     for version in range(versions.first, versions.last + 1):
         client = rig.accept()
@@ -640,9 +640,9 @@ def some_request(rig: Rig, api_key: ApiKey, version: int, topic_id: Uuid) -> Mes
         message.topic_data[0].topic_id = topic_id if version >= 13 else Uuid()
         return message
     if api_key == ApiKey.FETCH:
-        asked = fetch(0, wait_ms=5, topic=TOPIC if version < 13 else "")
-        asked.topics[0].topic_id = topic_id if version >= 13 else Uuid()
-        return asked
+        request = fetch(0, wait_ms=5, topic=TOPIC if version < 13 else "")
+        request.topics[0].topic_id = topic_id if version >= 13 else Uuid()
+        return request
     if api_key == ApiKey.LIST_OFFSETS:
         topic = ListOffsetsRequest.ListOffsetsTopic
         return ListOffsetsRequest(
@@ -655,23 +655,23 @@ def some_request(rig: Rig, api_key: ApiKey, version: int, topic_id: Uuid) -> Mes
 
 
 def test_api_versions_tells_features_as_kafka_does() -> None:
-    told = api_versions(4, kraft_version=1, committed=6)
-    assert [(each.name, each.min_version, each.max_version) for each in told.supported_features] == [
+    answer = api_versions(4, kraft_version=1, committed=6)
+    assert [(each.name, each.min_version, each.max_version) for each in answer.supported_features] == [
         ("kraft.version", 0, 1)
     ]
-    assert [(each.name, each.max_version_level) for each in told.finalized_features] == [("kraft.version", 1)]
-    assert told.finalized_features_epoch == 6
-    told = api_versions(3, kraft_version=1, committed=6)
-    assert told.supported_features == [], "a client of version 3 cannot read of a level 0"
-    assert [(each.name, each.max_version_level) for each in told.finalized_features] == [("kraft.version", 1)]
+    assert [(each.name, each.max_version_level) for each in answer.finalized_features] == [("kraft.version", 1)]
+    assert answer.finalized_features_epoch == 6
+    answer = api_versions(3, kraft_version=1, committed=6)
+    assert answer.supported_features == [], "a client of version 3 cannot read of a level 0"
+    assert [(each.name, each.max_version_level) for each in answer.finalized_features] == [("kraft.version", 1)]
 
 
 def test_a_quorum_of_static_voters_has_no_level_to_tell() -> None:
     rig = Rig().lead()
     rig.append(b"committed")
     rig.sync()
-    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
-    assert told.finalized_features == []
-    assert told.finalized_features_epoch == rig.replica.high_watermark - 1 == 1
-    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 2)
-    assert (told.supported_features, told.finalized_features_epoch) == ([], -1)
+    answer = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    assert answer.finalized_features == []
+    assert answer.finalized_features_epoch == rig.replica.high_watermark - 1 == 1
+    answer = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 2)
+    assert (answer.supported_features, answer.finalized_features_epoch) == ([], -1)

@@ -22,10 +22,10 @@ NODE, TOPIC = ResourceType.BROKER, ResourceType.TOPIC
 
 
 def described(rig: Rig, kind: int, name: str, *, documentation: bool = False) -> Any:
-    asked = DescribeConfigsRequest.DescribeConfigsResource(
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None
     )
-    request = DescribeConfigsRequest(resources=[asked], include_documentation=documentation)
+    request = DescribeConfigsRequest(resources=[resource], include_documentation=documentation)
     (result,) = rig.answer_to(DescribeConfigsResponse, request, 4).results
     return result
 
@@ -62,12 +62,12 @@ def test_a_node_that_does_not_lead_tells_it_too() -> None:
 
 def test_a_node_tells_what_it_runs_by() -> None:
     rig = leader_with(QuorumConfig(preallocate_bytes=4096, fetch_timeout_us=3_000 * MS))
-    told = {each.name: each for each in described(rig, NODE, "1", documentation=True).configs}
-    fetch_timeout, session = told["controller.quorum.fetch.timeout.ms"], told["broker.session.timeout.ms"]
+    configs = {each.name: each for each in described(rig, NODE, "1", documentation=True).configs}
+    fetch_timeout, session = configs["controller.quorum.fetch.timeout.ms"], configs["broker.session.timeout.ms"]
     assert (fetch_timeout.value, fetch_timeout.config_source) == ("3000", 4), "it was told so"
     assert (session.value, session.config_source) == ("9000", 5), "that is the default"
     assert fetch_timeout.documentation
-    assert (told["node.id"].value, told["busy.poll.us"].read_only) == ("1", True)
+    assert (configs["node.id"].value, configs["busy.poll.us"].read_only) == ("1", True)
 
 
 def test_a_node_tells_what_it_was_told_of_topics() -> None:

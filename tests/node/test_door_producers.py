@@ -127,7 +127,7 @@ def test_a_new_leader_knows_what_it_followed() -> None:
     """Its log holds the batches: that is where their producers are remembered."""
     rig = Rig(1, 2, 3)
     connection = rig.follow(leader_id=2, epoch=5)
-    (header, _), *_ = rig.asked(connection)
+    (header, _), *_ = rig.requests_on(connection)
     log = bytearray()
     for base, sequence in ((0, 10), (2, 12)):
         data = bytearray(batch(rig, sequence, 2))
@@ -298,11 +298,11 @@ def test_without_a_leader_there_are_no_ids_yet() -> None:
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def asked_leader(rig: Rig, kind: type[Message] = InitProducerIdRequest) -> tuple[int, Any]:
+def request_to_leader(rig: Rig, kind: type[Message] = InitProducerIdRequest) -> tuple[int, Any]:
     """The connection on which a follower asks the leader, for an id or else, and the request's header."""
     rig.establish()
     for connection in rig.outgoing(2):
-        for header, message in rig.asked(connection):
+        for header, message in rig.requests_on(connection):
             if isinstance(message, kind):
                 return connection, header
     raise AssertionError("the leader was not asked")
@@ -314,7 +314,7 @@ def test_a_follower_asks_the_leader_for_ids(code: ErrorCode) -> None:
     rig.follow(leader_id=2, epoch=5)
     client = rig.accept()
     rig.ask(client, init(), 4)
-    connection, header = asked_leader(rig)
+    connection, header = request_to_leader(rig)
     rig.reply(connection, header, InitProducerIdResponse(error_code=code, producer_id=1234, producer_epoch=0))
     (answer,) = rig.answers(client)
     assert isinstance(answer, InitProducerIdResponse)
@@ -325,11 +325,11 @@ def test_what_a_follower_forwards_goes_by_a_link_on_which_no_vote_has_to_wait_fo
     rig = Rig(1, 2, 3)
     rig.follow(leader_id=2, epoch=5)
     rig.ask(rig.accept(), init(), 4)
-    connection, _ = asked_leader(rig)
+    connection, _ = request_to_leader(rig)
     rig.pass_time(2 * rig.config.fetch_timeout_us)  # it hears no more of its leader, and asks everybody for a vote
     rig.establish()
-    asked = {each: [type(message) for _, message in rig.asked(each)] for each in rig.outgoing(2)}
-    voting = [each for each, kinds in asked.items() if VoteRequest in kinds]
+    requests = {each: [type(message) for _, message in rig.requests_on(each)] for each in rig.outgoing(2)}
+    voting = [each for each, kinds in requests.items() if VoteRequest in kinds]
     assert voting
     assert connection not in voting
 
@@ -339,7 +339,7 @@ def test_a_follower_whose_leader_goes_away_says_try_again() -> None:
     rig.follow(leader_id=2, epoch=5)
     client = rig.accept()
     rig.ask(client, init(), 4)
-    connection, _ = asked_leader(rig)
+    connection, _ = request_to_leader(rig)
     assert connection != NO_CONNECTION
     rig.transport.close(connection)
     rig.replica.on_disconnected(connection, rig.now_us)
@@ -354,7 +354,7 @@ def test_a_client_that_left_is_not_answered() -> None:
     client = rig.accept()
     rig.ask(client, init(), 4)
     rig.replica.on_disconnected(client, rig.now_us)
-    connection, header = asked_leader(rig)
+    connection, header = request_to_leader(rig)
     rig.reply(connection, header, InitProducerIdResponse(producer_id=1, producer_epoch=0))
     assert rig.transport.take(client) == []
 
@@ -364,7 +364,7 @@ def test_a_leader_that_does_not_answer_is_given_up() -> None:
     rig.follow(leader_id=2, epoch=5)
     client = rig.accept()
     rig.ask(client, init(), 4)
-    asked_leader(rig)
+    request_to_leader(rig)
     rig.pass_time(rig.config.request_timeout_us)
     (answer,) = rig.answers(client)
     assert isinstance(answer, InitProducerIdResponse)
@@ -395,7 +395,7 @@ def test_a_follower_has_the_leader_describe_the_quorum(version: int) -> None:
     rig.follow(leader_id=2, epoch=5)
     client = rig.accept()
     rig.ask(client, describe_quorum(), version)
-    connection, header = asked_leader(rig, DescribeQuorumRequest)
+    connection, header = request_to_leader(rig, DescribeQuorumRequest)
     rig.reply(connection, header, leaders_description())
     (answer,) = rig.answers(client)
     assert isinstance(answer, DescribeQuorumResponse)
@@ -414,7 +414,7 @@ def test_who_cannot_have_it_described_says_that_it_does_not_lead(leader_goes_awa
     client = rig.accept()
     rig.ask(client, describe_quorum(), 2)
     if leader_goes_away:
-        connection, _ = asked_leader(rig, DescribeQuorumRequest)
+        connection, _ = request_to_leader(rig, DescribeQuorumRequest)
         rig.transport.close(connection)
         rig.replica.on_disconnected(connection, rig.now_us)
     (answer,) = rig.answers(client)
@@ -447,8 +447,8 @@ def test_another_endpoint_type_is_refused() -> None:
 
 @pytest.mark.parametrize("version", range(7))
 def test_there_is_no_coordinator(version: int) -> None:
-    asked = FindCoordinatorRequest(key="g") if version < 4 else FindCoordinatorRequest(coordinator_keys=["g", "h"])
-    answer = Rig().lead().answer_to(FindCoordinatorResponse, asked, version)
+    request = FindCoordinatorRequest(key="g") if version < 4 else FindCoordinatorRequest(coordinator_keys=["g", "h"])
+    answer = Rig().lead().answer_to(FindCoordinatorResponse, request, version)
     codes = [answer.error_code] if version < 4 else [each.error_code for each in answer.coordinators]
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * (1 if version < 4 else 2)
 
@@ -472,9 +472,9 @@ def test_configurations_of_the_topic_and_of_the_node() -> None:
 
 def test_a_resource_that_is_asked_about_twice_is_refused() -> None:
     """Thousands of answers would keep the quorum waiting."""
-    asked = DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+    own = DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
     other = DescribeConfigsRequest.DescribeConfigsResource(resource_type=2, resource_name=TOPIC)
-    request = DescribeConfigsRequest(resources=[asked, other, asked])
+    request = DescribeConfigsRequest(resources=[own, other, own])
     results = Rig(1, 2, 3).lead().answer_to(DescribeConfigsResponse, request, 4).results
     assert [each.error_code for each in results] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
     assert results[0].configs == []

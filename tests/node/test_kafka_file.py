@@ -107,9 +107,9 @@ def test_what_a_controller_looks_after_is_read_too(tmp_path: Path) -> None:
     assert (settings.preferred_leaders, settings.delete_topics) == (False, False)
     assert (settings.imbalance_check_us, settings.unclean_check_us) == (60_000_000, 5_000_000)
     assert ignored == []
-    told = controller_settings("c", settings)
-    assert (told.leader_imbalance_check_us, told.unclean_election_check_us) == (0, 5_000_000)
-    assert not told.delete_topics
+    values = controller_settings("c", settings)
+    assert (values.leader_imbalance_check_us, values.unclean_election_check_us) == (0, 5_000_000)
+    assert not values.delete_topics
     assert controller_settings("c", replace(settings, preferred_leaders=None)).leader_imbalance_check_us == 60_000_000
 
 

@@ -78,10 +78,10 @@ def test_what_waits_to_be_appended_comes_first() -> None:
     )
     rig.sync()
     answers = {type(answer): answer for answer in rig.answers(connection)}
-    told, update = answers[BrokerRegistrationResponse], answers[UpdateFeaturesResponse]
-    assert isinstance(told, BrokerRegistrationResponse)
+    registered, update = answers[BrokerRegistrationResponse], answers[UpdateFeaturesResponse]
+    assert isinstance(registered, BrokerRegistrationResponse)
     assert isinstance(update, UpdateFeaturesResponse)
-    assert (told.error_code, told.broker_epoch, update.error_code) == (0, end, 0)
+    assert (registered.error_code, registered.broker_epoch, update.error_code) == (0, end, 0)
     assert [offset for offset, _ in control_records(rig)] == [0, end + 1, end + 2]
     assert rig.replica.error is None
 

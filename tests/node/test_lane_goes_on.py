@@ -65,8 +65,8 @@ def test_a_leader_gives_a_piece_of_a_snapshot(monkeypatch: pytest.MonkeyPatch, c
     if comes_on == "a replica's":
         rig.fetch(connection, 9, 1)
     steps = record_steps(rig, monkeypatch)
-    asked: Message = fetch_snapshot(OffsetAndEpoch(7, 1), rig.replica.raft.epoch)
-    rig.ask(connection, asked, 1)
+    request: Message = fetch_snapshot(OffsetAndEpoch(7, 1), rig.replica.raft.epoch)
+    rig.ask(connection, request, 1)
     answer = rig.answers(connection)[-1]
     assert isinstance(answer, FetchSnapshotResponse)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.SNAPSHOT_NOT_FOUND
@@ -76,6 +76,6 @@ def test_a_leader_gives_a_piece_of_a_snapshot(monkeypatch: pytest.MonkeyPatch, c
 
 def test_a_follower_answers_as_before() -> None:
     rig = Rig(1, 2, 3)
-    asked = fetch_snapshot(OffsetAndEpoch(7, 1), rig.replica.raft.epoch)
-    answer = rig.answer_to(FetchSnapshotResponse, asked, 1)
+    request = fetch_snapshot(OffsetAndEpoch(7, 1), rig.replica.raft.epoch)
+    answer = rig.answer_to(FetchSnapshotResponse, request, 1)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

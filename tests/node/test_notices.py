@@ -14,9 +14,9 @@ from tests.storage.test_voter_sets import FAULTS, batch_with, broken, entry
 
 def answer_fetches(rig: Rig, connection: int, records: bytes) -> int:
     """Whatever the follower fetches on this connection is answered by these records; how often it was."""
-    asked = rig.asked(connection) if connection in rig.transport.open else []
+    requests = rig.requests_on(connection) if connection in rig.transport.open else []
     data = FetchResponse.FetchableTopicResponse
-    for header, message in asked:
+    for header, message in requests:
         assert isinstance(message, FetchRequest)
         partition = data.PartitionData(
             records=records,
@@ -27,7 +27,7 @@ def answer_fetches(rig: Rig, connection: int, records: bytes) -> int:
         rig.reply(
             connection, header, FetchResponse(responses=[data(topic_id=METADATA_TOPIC_ID, partitions=[partition])])
         )
-    return len(asked)
+    return len(requests)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

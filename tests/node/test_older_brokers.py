@@ -25,7 +25,7 @@ from tests.node.rig import Rig
 from tests.node.test_controller_role import SESSION, leader, registration
 from tests.node.test_first_records import LEVELS
 
-ASKED: list[tuple[Message, int]] = [
+REQUESTS: list[tuple[Message, int]] = [
     (MetadataHeartbeatRequest(broker_id=1, incarnation_id=1, target_state=BrokerState.ACTIVE), 0),
     (IsrChangeRequest(broker_id=1, incarnation_id=1), 0),
     (ControlledShutdownRequest(broker_id=1, broker_epoch=1), 2),
@@ -63,10 +63,10 @@ def is_active(rig: Rig) -> bool:
 
 
 def test_all_of_them_are_tried_here() -> None:
-    assert {type(message) for message, _ in ASKED} == {*DECIDED_FOR_OLDER}
+    assert {type(message) for message, _ in REQUESTS} == {*DECIDED_FOR_OLDER}
 
 
-@pytest.mark.parametrize(("message", "version"), ASKED)
+@pytest.mark.parametrize(("message", "version"), REQUESTS)
 def test_unless_it_was_said_they_are_hung_up_on(message: Message, version: int) -> None:
     rig = leader()
     end, connection = rig.log.end_offset, rig.accept()
@@ -77,13 +77,13 @@ def test_unless_it_was_said_they_are_hung_up_on(message: Message, version: int) 
 
 
 def test_they_are_not_advertised_where_they_are_heard() -> None:
-    told = older().lead().answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
-    offered = {each.api_key for each in told.api_keys}
+    answer = older().lead().answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    offered = {each.api_key for each in answer.api_keys}
     assert ApiKey.BROKER_HEARTBEAT in offered
     assert not offered & {ApiKey.METADATA_HEARTBEAT, ApiKey.ISR_CHANGE, ApiKey.CONTROLLED_SHUTDOWN}
 
 
-@pytest.mark.parametrize(("message", "version"), ASKED)
+@pytest.mark.parametrize(("message", "version"), REQUESTS)
 def test_whoever_is_not_the_controller_says_so(message: Message, version: int) -> None:
     """ "The top level error code will be NOT_CONTROLLER if the recipient was not the current controller." """
     rig = older(1, 2, 3)
@@ -110,9 +110,9 @@ def test_a_shutdown_is_answered_and_the_broker_is_on_its_way() -> None:
     rig = older().lead()
     incarnation_id = join(rig, 4)
     rig.sync()
-    asked = ControlledShutdownRequest(broker_id=1, broker_epoch=incarnation_id)
+    request = ControlledShutdownRequest(broker_id=1, broker_epoch=incarnation_id)
     connection = rig.accept()
-    rig.ask(connection, asked, 2)
+    rig.ask(connection, request, 2)
     rig.sync()
     (answer,) = rig.answers(connection)
     assert isinstance(answer, ControlledShutdownResponse)
@@ -140,9 +140,9 @@ def test_a_wish_to_go_is_a_sign_of_life(says_more: bool) -> None:
 def test_a_refusal_says_why_and_writes_nothing() -> None:
     rig = older().lead()
     end = rig.log.end_offset
-    beaten = rig.answer_to(MetadataHeartbeatResponse, ASKED[0][0], 0)
+    beaten = rig.answer_to(MetadataHeartbeatResponse, REQUESTS[0][0], 0)
     assert (beaten.error_code, beaten.error_string) == (ErrorCode.STALE_BROKER_EPOCH, "broker 1 is not registered")
-    proposed = rig.answer_to(IsrChangeResponse, ASKED[1][0], 0)
+    proposed = rig.answer_to(IsrChangeResponse, REQUESTS[1][0], 0)
     assert proposed.top_level_error_code == ErrorCode.STALE_BROKER_EPOCH
     assert proposed.top_level_error_message == "broker 1 is not registered"
     assert rig.log.end_offset == end

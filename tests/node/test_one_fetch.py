@@ -13,7 +13,9 @@ CONFIG = QuorumConfig(preallocate_bytes=4096, request_timeout_us=60 * SECOND)
 
 def fetches(rig: Rig, connection: int) -> list[int]:
     """Correlation ids of the Fetches sent on it since the last look."""
-    return [header.correlation_id for header, message in rig.asked(connection) if isinstance(message, FetchRequest)]
+    return [
+        header.correlation_id for header, message in rig.requests_on(connection) if isinstance(message, FetchRequest)
+    ]
 
 
 def refuse_votes(rig: Rig, epoch: int, leader: int) -> None:
@@ -22,7 +24,7 @@ def refuse_votes(rig: Rig, epoch: int, leader: int) -> None:
     partition = data.PartitionData(leader_id=leader, leader_epoch=epoch)
     response = VoteResponse(topics=[data(topic_name="__cluster_metadata", partitions=[partition])])
     for connection in (*rig.outgoing(2), *rig.outgoing(3)):
-        for header, message in rig.asked(connection):
+        for header, message in rig.requests_on(connection):
             if isinstance(message, VoteRequest):
                 rig.reply(connection, header, response)
 

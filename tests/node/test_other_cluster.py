@@ -19,7 +19,7 @@ def refused(rig: Rig, code: ErrorCode) -> int:
         rig.pass_time(100 * MS)
         rig.establish()
         for connection in list(rig.transport.open):
-            for header, message in rig.asked(connection):
+            for header, message in rig.requests_on(connection):
                 if isinstance(message, VoteRequest):
                     rig.reply(connection, header, VoteResponse(error_code=code))
                     count += 1
@@ -34,9 +34,9 @@ def test_a_voter_of_another_cluster_is_told_of_once_however_often_it_refuses() -
     assert refused(rig, ErrorCode.INCONSISTENT_CLUSTER_ID) > 4
     assert sorted(rig.listener.foreign) == [(2, endpoint(2)), (3, endpoint(3))]
     assert not rig.replica.stopped
-    told = str(rig.replica.not_leader())
-    assert all(f"node {other} at host{other}:900{other}" in told for other in (2, 3)), "so is who embeds the node"
-    assert "another cluster" in told
+    text = str(rig.replica.not_leader())
+    assert all(f"node {other} at host{other}:900{other}" in text for other in (2, 3)), "so is who embeds the node"
+    assert "another cluster" in text
 
 
 def test_who_leads_is_not_hindered_by_a_voter_of_another_cluster() -> None:

@@ -50,12 +50,12 @@ class Outside:
         self.peers.on_connected(connection, self.now_us)
         return connection
 
-    def heard(self, connection: int) -> list[tuple[Any, Message]]:
+    def received(self, connection: int) -> list[tuple[Any, Message]]:
         return [decode_request(frame) for frame in self.transport.take(connection)]
 
     def shake(self, connection: int, **limits: tuple[int, int]) -> list[PeerEvent]:
         """Answer the handshake; `limits` are other versions than ours, by API name."""
-        ((header, _),) = self.heard(connection)
+        ((header, _),) = self.received(connection)
         answer = api_versions()
         for each in answer.api_keys:
             limit = limits.get(ApiKey(each.api_key).name.lower())
@@ -94,7 +94,7 @@ def test_a_connection_begins_with_the_handshake_and_then_says_what_waited() -> N
     assert isinstance(hello, ApiVersionsRequest)
     assert (header.request_api_version, header.client_id) == (4, "raft-client-1")
     assert outside.shake(connection) == []
-    ((header, message),) = outside.heard(connection)
+    ((header, message),) = outside.received(connection)
     assert (header.request_api_key, header.request_api_version, header.correlation_id) == (ApiKey.VOTE, 2, 1)
     assert message == vote_request()
 
@@ -104,11 +104,11 @@ def test_an_older_server_is_greeted_in_older_versions() -> None:
     outside.request(1)
     connection = outside.come_up()
     for version in (4, 3):
-        ((header, _),) = outside.heard(connection)
+        ((header, _),) = outside.received(connection)
         assert header.request_api_version == version
         assert outside.peers.on_frame(connection, unsupported(header.correlation_id), AT_US) == []
     assert outside.shake(connection) == []
-    assert len(outside.heard(connection)) == 1
+    assert len(outside.received(connection)) == 1
 
 
 def test_a_server_that_knows_no_version_of_the_handshake_is_given_up() -> None:
@@ -117,7 +117,7 @@ def test_a_server_that_knows_no_version_of_the_handshake_is_given_up() -> None:
     connection = outside.come_up()
     events: list[PeerEvent] = []
     for _ in range(3):
-        ((header, _),) = outside.heard(connection)
+        ((header, _),) = outside.received(connection)
         events = outside.peers.on_frame(connection, unsupported(header.correlation_id), AT_US)
     assert events == [NoAnswer(2, 1, unsupported=False)]
     assert connection not in outside.transport.open
@@ -139,7 +139,7 @@ def test_a_request_goes_out_in_the_highest_version_both_speak() -> None:
     outside = Outside()
     outside.request(1)
     connection = outside.ready(vote=(0, 1))
-    ((header, _),) = outside.heard(connection)
+    ((header, _),) = outside.received(connection)
     assert header.request_api_version == 1
 
 
@@ -148,7 +148,7 @@ def test_a_version_that_would_lose_the_pre_vote_is_not_used() -> None:
     outside.request(1, pre_vote=True)
     connection = outside.come_up()
     assert outside.shake(connection, vote=(0, 1)) == [NoAnswer(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
-    assert outside.heard(connection) == []
+    assert outside.received(connection) == []
 
 
 def test_an_api_without_a_common_version_is_unsupported() -> None:
@@ -233,7 +233,7 @@ def test_a_request_over_a_link_that_owes_an_answer_for_too_long_takes_a_new_conn
     assert stuck not in outside.transport.open
     outside.now_us += RECONNECT_BACKOFF_US
     assert outside.request(3) == []
-    assert len(outside.heard(outside.ready())) == 1
+    assert len(outside.received(outside.ready())) == 1
 
 
 @pytest.mark.parametrize("is_up", [True, False])
@@ -246,7 +246,7 @@ def test_no_fetch_goes_out_behind_one_that_is_not_answered(*, is_up: bool) -> No
     assert outside.ask_who_leads(3) == [NoAnswer(2, 3, unsupported=False)]
     assert outside.request(4) == [], "anything else may"
     connection = connection if is_up else outside.ready()
-    fetches = [header for header, message in outside.heard(connection) if isinstance(message, FetchRequest)]
+    fetches = [header for header, message in outside.received(connection) if isinstance(message, FetchRequest)]
     assert [header.correlation_id for header in fetches] == [2]
     answer = encode_response(2, ApiKey.FETCH, fetches[0].request_api_version, FetchResponse())
     outside.peers.on_frame(connection, answer, outside.now_us)
@@ -339,8 +339,8 @@ def test_what_a_broker_is_told_goes_by_a_link_of_its_own_whatever_its_id() -> No
     outside = Outside()
     assert outside.request(1) == []
     broker = Endpoint("PLAINTEXT", "b", 9092)
-    told = UpdateMetadataRequest(broker_epoch=5)
-    assert outside.peers.request(2, broker, 2, told, outside.now_us, Purpose.CONTROL) == []
+    request = UpdateMetadataRequest(broker_epoch=5)
+    assert outside.peers.request(2, broker, 2, request, outside.now_us, Purpose.CONTROL) == []
     assert list(outside.transport.open.values()) == [endpoint(2), broker]
     outside.peers.hang_up(Purpose.CONTROL)
     assert list(outside.transport.open.values()) == [endpoint(2)]

@@ -3,7 +3,7 @@
 import pytest
 
 from fastquorum.node.causes import WORDS, reason_of
-from fastquorum.node.network.reachability import STALE_US, TOLD_AFTER_US, Reachability, unreachable_text
+from fastquorum.node.network.reachability import REPORT_AFTER_US, STALE_US, Reachability, unreachable_text
 from fastquorum.node.ports import Unreachable
 from fastquorum.raft.events import FetchResponseReceived, ResponseReceived
 from fastquorum.raft.transitions import Cause
@@ -46,29 +46,29 @@ def test_a_node_that_is_back_soon_is_not_told_of() -> None:
     reach.look(2_000)
     assert reach.unreachable == (refused(2, 1_000),), "whoever asks is told at once"
     connections.found = []
-    reach.look(1_000 + TOLD_AFTER_US)
+    reach.look(1_000 + REPORT_AFTER_US)
     assert (reach.unreachable, listener.reach) == ((), [])
 
 
 def test_each_node_is_told_of_once_until_it_is_back() -> None:
     reach, connections, listener = watched()
-    for now in range(0, 5 * TOLD_AFTER_US, TOLD_AFTER_US // 2):
+    for now in range(0, 5 * REPORT_AFTER_US, REPORT_AFTER_US // 2):
         connections.found = [refused(2, 0, now), refused(3, 0, now)]
         reach.look(now)
     assert listener.reach == [(2, False), (3, False)]
-    connections.found = [refused(3, 0, 6 * TOLD_AFTER_US)]
-    reach.look(6 * TOLD_AFTER_US)
+    connections.found = [refused(3, 0, 6 * REPORT_AFTER_US)]
+    reach.look(6 * REPORT_AFTER_US)
     assert listener.reach[2:] == [(2, True)]
-    connections.found = [refused(2, 6 * TOLD_AFTER_US), refused(3, 0, 7 * TOLD_AFTER_US)]
-    reach.look(7 * TOLD_AFTER_US)
+    connections.found = [refused(2, 6 * REPORT_AFTER_US), refused(3, 0, 7 * REPORT_AFTER_US)]
+    reach.look(7 * REPORT_AFTER_US)
     assert listener.reach[3:] == [(2, False)]
 
 
 def test_nothing_is_said_of_a_node_that_nobody_tries_to_reach_any_more() -> None:
     reach, connections, listener = watched()
-    connections.found = [refused(2, 0, TOLD_AFTER_US)]
-    reach.look(TOLD_AFTER_US)
-    reach.look(TOLD_AFTER_US + STALE_US)
+    connections.found = [refused(2, 0, REPORT_AFTER_US)]
+    reach.look(REPORT_AFTER_US)
+    reach.look(REPORT_AFTER_US + STALE_US)
     assert (reach.unreachable, listener.reach) == ((), [(2, False)]), "neither that it is there, nor that it is not"
 
 
@@ -93,25 +93,25 @@ def answered(error: ErrorCode, partition_error: ErrorCode = ErrorCode.NONE) -> R
 def test_a_voter_of_another_cluster_is_named_though_it_is_reached() -> None:
     reach, _, listener = watched()
     reach.on_event(answered(ErrorCode.INCONSISTENT_CLUSTER_ID), 0)
-    reach.look(TOLD_AFTER_US)
+    reach.look(REPORT_AFTER_US)
     assert "of another cluster" in reach.text()
     assert listener.reach == [], "that is told by itself"
-    reach.on_event(answered(ErrorCode.NONE), 2 * TOLD_AFTER_US)
-    reach.look(2 * TOLD_AFTER_US)
+    reach.on_event(answered(ErrorCode.NONE), 2 * REPORT_AFTER_US)
+    reach.look(2 * REPORT_AFTER_US)
     assert reach.text() == ""
 
 
 def test_a_voter_at_whose_address_another_one_answers_is_named_though_it_is_reached() -> None:
     reach, _, listener = watched()
-    for now in range(0, 2 * TOLD_AFTER_US, TOLD_AFTER_US // 4):
+    for now in range(0, 2 * REPORT_AFTER_US, REPORT_AFTER_US // 4):
         reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), now)
         reach.on_event(FetchResponseReceived(2, -1, FetchResponse(), None), now)  # which names no voter
         reach.look(now)
     assert "node 2 at h2:9093 cannot be reached" in reach.text()
     assert "another node, or one with another directory id, answers there" in reach.text()
     assert listener.reach == [(2, False)]
-    reach.on_event(answered(ErrorCode.NONE), 2 * TOLD_AFTER_US)
-    reach.look(2 * TOLD_AFTER_US)
+    reach.on_event(answered(ErrorCode.NONE), 2 * REPORT_AFTER_US)
+    reach.look(2 * REPORT_AFTER_US)
     assert (reach.text(), listener.reach[1:]) == ("", [(2, True)])
 
 
@@ -126,9 +126,9 @@ def test_a_voter_at_whose_address_another_one_answers_is_named_though_it_is_reac
 def test_an_answer_that_any_node_gives_takes_nothing_back(answer: Message) -> None:
     reach, _, listener = watched()
     reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
-    reach.look(TOLD_AFTER_US)
-    reach.on_event(ResponseReceived(2, 0, answer), TOLD_AFTER_US)
-    reach.look(TOLD_AFTER_US)
+    reach.look(REPORT_AFTER_US)
+    reach.on_event(ResponseReceived(2, 0, answer), REPORT_AFTER_US)
+    reach.look(REPORT_AFTER_US)
     assert ("another node" in reach.text(), listener.reach) == (True, [(2, False)])
 
 
@@ -146,16 +146,16 @@ def test_a_voter_that_is_known_by_another_address_by_now_or_is_none_is_not_named
     at = [AT, now_at]
     reach = Reachability(Connections(), listener, lambda _: at[0])  # type: ignore[arg-type]
     reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
-    reach.look(TOLD_AFTER_US)
+    reach.look(REPORT_AFTER_US)
     del at[0]
-    reach.look(TOLD_AFTER_US)
+    reach.look(REPORT_AFTER_US)
     assert (reach.text(), listener.reach) == ("", [(2, False)]), "neither that it is there, nor that it is not"
 
 
 def test_nothing_is_said_of_a_voter_that_was_not_asked_for_long() -> None:
     reach, _, listener = watched()
     reach.on_event(answered(ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY), 0)
-    reach.look(TOLD_AFTER_US)
+    reach.look(REPORT_AFTER_US)
     reach.look(STALE_US)
     assert (reach.text(), listener.reach) == ("", [(2, False)])
 

@@ -48,7 +48,7 @@ def settled(rig: Rig) -> Controller:
     return found
 
 
-def asked_of(rig: Rig, node_id: int, lane: int) -> list[tuple[int, Any, ControllerRegistrationRequest]]:
+def requests_of(rig: Rig, node_id: int, lane: int) -> list[tuple[int, Any, ControllerRegistrationRequest]]:
     """(connection, header, request) of every registration that a node was asked for since the last look, beside the
     lane's Fetches."""
     rig.establish()
@@ -56,7 +56,7 @@ def asked_of(rig: Rig, node_id: int, lane: int) -> list[tuple[int, Any, Controll
         (connection, header, message)
         for connection in rig.outgoing(node_id)
         if connection != lane
-        for header, message in rig.asked(connection)
+        for header, message in rig.requests_on(connection)
         if isinstance(message, ControllerRegistrationRequest)
     ]
 
@@ -80,7 +80,7 @@ class Follower:
             self.source.sync()
         end = self.source.log.end_offset
         records = self.source.log.read(self._end, 1 << 20)
-        ((header, _),) = self.rig.asked(self._lane)
+        ((header, _),) = self.rig.requests_on(self._lane)
         answer = fetch_response(header.correlation_id, records, leader_id=2, epoch=self.epoch, high_watermark=end)
         self.rig.replica.on_frame(self._lane, answer, self.rig.now_us)
         self.rig.sync()
@@ -88,13 +88,13 @@ class Follower:
 
     def asks(self) -> list[tuple[int, Any, ControllerRegistrationRequest]]:
         """(connection, header, request) of every registration that it asked for since the last look."""
-        return asked_of(self.rig, 2, self._lane)
+        return requests_of(self.rig, 2, self._lane)
 
     def ask(self) -> tuple[int, Any, ControllerRegistrationRequest]:
         """The one that is due now."""
         self.rig.pass_time(1)
-        (asked,) = self.asks()
-        return asked
+        (request,) = self.asks()
+        return request
 
     def answer(self, connection: int, header: Any, code: ErrorCode) -> None:
         answer = ControllerRegistrationResponse(error_code=code, error_message="")
@@ -166,7 +166,7 @@ def test_what_the_lead_has_not_committed_is_asked_of_the_next_leader() -> None:
     assert registered(rig) is None, "on no majority yet"
     lane = rig.follow(2, rig.replica.raft.epoch + 1)
     rig.pass_time(1)
-    assert len(asked_of(rig, 2, lane)) == 1
+    assert len(requests_of(rig, 2, lane)) == 1
 
 
 def test_one_that_cannot_append_tries_again() -> None:
@@ -191,8 +191,8 @@ def test_a_follower_asks_the_leader_until_what_is_committed_says_so() -> None:
     assert (request.controller_id, request.zk_migration_ready) == (1, False)
     listeners = [(each.name, each.host, each.port, each.security_protocol) for each in request.listeners]
     assert listeners == [(at.name, at.host, at.port, 0)]
-    told = [(each.name, each.min_supported_version, each.max_supported_version) for each in request.features]
-    assert told == [tuple(each) for each in FEATURES]
+    features = [(each.name, each.min_supported_version, each.max_supported_version) for each in request.features]
+    assert features == [tuple(each) for each in FEATURES]
     follower.answer(connection, header, ErrorCode.NONE)
     follower.rig.pass_time(SECOND)
     assert follower.asks() == [], "it is committed, and has yet to be read"
@@ -203,15 +203,17 @@ def test_a_follower_asks_the_leader_until_what_is_committed_says_so() -> None:
 
 def test_what_a_client_is_told_of_features_is_what_it_registers() -> None:
     _, _, request = Follower().ask()
-    told = {(each.name, each.min_version, each.max_version) for each in api_versions(levels={}).supported_features}
-    assert {(each.name, each.min_supported_version, each.max_supported_version) for each in request.features} == told
+    features = {(each.name, each.min_version, each.max_version) for each in api_versions(levels={}).supported_features}
+    assert {
+        (each.name, each.min_supported_version, each.max_supported_version) for each in request.features
+    } == features
 
 
 def test_nobody_asks_before_all_that_is_committed_is_known() -> None:
     rig = rig_of(1, 2, 3, versions=SPEAKS)
     lane = rig.follow(2, 5)
     rig.pass_time(100 * MS)
-    assert asked_of(rig, 2, lane) == []
+    assert requests_of(rig, 2, lane) == []
 
 
 def test_below_the_level_that_knows_of_it_nobody_asks_and_once_it_is_raised_all_do() -> None:
@@ -266,7 +268,7 @@ def test_another_leader_is_asked_at_once() -> None:
     rig = follower.rig
     lane = rig.follow(3, follower.epoch + 1)
     rig.pass_time(1)
-    assert len(asked_of(rig, 3, lane)) == 1
+    assert len(requests_of(rig, 3, lane)) == 1
 
 
 def test_an_answer_that_does_not_come_in_time_is_not_waited_for() -> None:

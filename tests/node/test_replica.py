@@ -123,11 +123,11 @@ def test_appends_in_the_log_are_told_that_their_fate_is_open_when_the_lead_ends(
 
 def test_a_new_leader_takes_appends_by_the_time_it_is_announced() -> None:
     rig = Rig(1, 2, 3)
-    heard = rig.listener.on_leadership
+    inform = rig.listener.on_leadership
     appended = []
 
     def on_leadership(epoch: int, leader_id: int, endpoint: object, is_self: bool, reason: str) -> None:
-        heard(epoch, leader_id, None, is_self, reason)
+        inform(epoch, leader_id, None, is_self, reason)
         if is_self:
             appended.append(rig.append(b"at once"))
 
@@ -209,7 +209,7 @@ def test_a_waiting_frame_of_a_connection_that_was_given_up_is_dropped() -> None:
 
 
 def fetch_of(rig: Rig, connection: int) -> tuple[int, FetchRequest]:
-    ((header, message),) = rig.asked(connection)
+    ((header, message),) = rig.requests_on(connection)
     assert isinstance(message, FetchRequest)
     return header.correlation_id, message
 
@@ -220,12 +220,12 @@ def test_a_follower_fetches_again_only_when_what_came_is_on_its_disk() -> None:
     number, _ = fetch_of(rig, connection)
     records = control_batch(0, 5)
     rig.replica.on_frame(connection, fetch_response(number, records, leader_id=2, high_watermark=0), rig.now_us)
-    assert rig.asked(connection) == []
+    assert rig.requests_on(connection) == []
     rig.sync()
     number, fetch = fetch_of(rig, connection)
     assert fetch.topics[0].partitions[0].fetch_offset == 1
     rig.replica.on_frame(connection, fetch_response(number, value_batch(1, 5), leader_id=2), rig.now_us)
-    assert rig.asked(connection) == []
+    assert rig.requests_on(connection) == []
     rig.sync()
     assert fetch_of(rig, connection)[1].topics[0].partitions[0].fetch_offset == 2
 
@@ -264,7 +264,7 @@ def test_records_that_are_damaged_are_not_kept_and_fetched_again_but_not_at_once
     damaged[-1] ^= 1
     rig.replica.on_frame(connection, fetch_response(number, bytes(damaged), leader_id=2), rig.now_us)
     assert rig.log.end_offset == 0
-    assert rig.asked(connection) == []
+    assert rig.requests_on(connection) == []
     rig.pass_time(rig.config.retry_backoff_us)
     assert fetch_of(rig, connection)[1].topics[0].partitions[0].fetch_offset == 0
 
@@ -327,7 +327,7 @@ def test_what_waited_for_a_handshake_does_not_leave_after_a_failed_sync() -> Non
     rig.replica.on_connected(connection, rig.now_us)
     rig.flusher.failed = True
     rig.shake_hands(connection)
-    assert rig.asked(connection) == []
+    assert rig.requests_on(connection) == []
 
 
 def test_a_failed_sync_stops_the_replica_and_tells_everybody_who_waits() -> None:
@@ -363,8 +363,8 @@ def test_a_leader_that_is_asked_to_stop_ends_its_lead_says_so_and_stops() -> Non
     rig.replica.request(ev.ShutdownRequested(), rig.now_us)
     assert rig.replica.raft.role is RoleName.RESIGNED
     rig.establish()
-    told = [message for node_id in (2, 3) for c in rig.outgoing(node_id) for _, message in rig.asked(c)]
-    assert "EndQuorumEpochRequest" in {type(message).__name__ for message in told}
+    messages = [message for node_id in (2, 3) for c in rig.outgoing(node_id) for _, message in rig.requests_on(c)]
+    assert "EndQuorumEpochRequest" in {type(message).__name__ for message in messages}
     rig.pass_time(4_000 * MS)
     assert rig.listener.stopped == [None]
     assert all(at is None for at in rig.transport.open.values()), "its own connections are closed"

@@ -25,12 +25,12 @@ def test_a_leader_without_room_says_why_it_leads_no_longer_and_leads_again_when_
     rig.sync()
     assert not rig.replica.is_leader
     assert rig.listener.full == [True]
-    told = [error for each in (taken, *waiting) for error in each.errors]
-    assert told, "somebody was refused"
-    assert all(isinstance(error, NotLeader) for error in told)
-    assert "no space is left" in str(told[-1])
-    assert "make room" in str(told[-1])
-    assert not told[-1].maybe_committed  # type: ignore[attr-defined]
+    errors = [error for each in (taken, *waiting) for error in each.errors]
+    assert errors, "somebody was refused"
+    assert all(isinstance(error, NotLeader) for error in errors)
+    assert "no space is left" in str(errors[-1])
+    assert "make room" in str(errors[-1])
+    assert not errors[-1].maybe_committed  # type: ignore[attr-defined]
     rig.pass_time(20 * rig.config.election_timeout_us)
     assert not rig.replica.is_leader
     assert not rig.replica.stopped
@@ -130,7 +130,7 @@ def test_a_follower_without_room_asks_again_now_and_then_and_goes_on_when_there_
         number, fetch = fetch_of(rig, connection)
         assert fetch.topics[0].partitions[0].fetch_offset == 1
         rig.replica.on_frame(connection, fetch_response(number, values, leader_id=2), rig.now_us)
-        assert rig.asked(connection) == [], "not at once"
+        assert rig.requests_on(connection) == [], "not at once"
         rig.pass_time(rig.config.fetch_timeout_us // 4)
         assert rig.shell._fetch_link is not None
         assert rig.shell._fetch_link.connection == connection, "nothing is owed on it"

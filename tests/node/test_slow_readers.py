@@ -33,15 +33,15 @@ def filled(*voter_ids: int) -> Rig:
 
 
 @pytest.mark.parametrize(
-    ("asked", "version"),
+    ("message", "version"),
     [(fetch(0, wait_ms=0), 12), (MetadataRequest(topics=None), 12), (describe_quorum(), 1), (ApiVersionsRequest(), 3)],
 )
-def test_nothing_is_made_for_who_does_not_read_until_it_does(asked: Message, version: int) -> None:
+def test_nothing_is_made_for_who_does_not_read_until_it_does(message: Message, version: int) -> None:
     rig = filled()
     slow, other = rig.accept(), rig.accept()
     rig.transport.unread.add(slow)
-    numbers = [rig.ask(slow, asked, version) for _ in range(3)]
-    rig.ask(other, asked, version)
+    numbers = [rig.ask(slow, message, version) for _ in range(3)]
+    rig.ask(other, message, version)
     assert rig.answers(slow) == []
     assert len(rig.answers(other)) == 1, "the other client is served"
     rig.transport.unread.clear()
@@ -134,8 +134,8 @@ def test_what_was_kept_for_a_connection_goes_with_it() -> None:
     assert not replica.connections._set_aside
     assert not replica.connections._held_back
     assert not replica.connections.requests._waiting
-    assert not replica._door._fetches._held_back
-    assert not replica._door._fetches.are_parked
+    assert not replica._clients._fetches._held_back
+    assert not replica._clients._fetches.are_parked
     assert (len(replica.connections.requests), replica.connections.requests.kept_bytes) == (0, 0)
 
 

@@ -134,7 +134,7 @@ def test_a_follower_takes_its_own() -> None:
     end, epoch = source.log.end_offset, source.replica.raft.epoch
     rig = rig_of(1, 2, 3, config=config_of())
     connection = rig.follow(2, epoch)
-    ((header, _),) = rig.asked(connection)
+    ((header, _),) = rig.requests_on(connection)
     records = source.log.read(0, 10**6)
     answer = fetch_response(header.correlation_id, records, leader_id=2, epoch=epoch, high_watermark=end)
     rig.replica.on_frame(connection, answer, rig.now_us)
@@ -276,8 +276,8 @@ def test_an_older_snapshot_that_cannot_be_read_is_told_once_and_stops_nothing(
     assert rig.log.snapshots.latest == latest
     is_seen = content is None or "retention_us" in limits
     assert (older in rig.log.snapshots) is not is_seen
-    said = [sentence for event, sentence in rig.listener.notices if event == "snapshot_left_out"]
-    assert [name in each for each in said] == [True] * is_seen
+    sentences = [sentence for event, sentence in rig.listener.notices if event == "snapshot_left_out"]
+    assert [name in each for each in sentences] == [True] * is_seen
     rig.wall_clock_ms += 48 * HOUR_US // MS
     fill(rig, 1500)
     third = take(rig)

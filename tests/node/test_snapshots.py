@@ -23,7 +23,7 @@ DATA = checkpoint(load("pure"), SNAPSHOT, voters=VOTERS, values=[b"state" * 40, 
 def offered(rig: Rig, leader_id: int = 2, epoch: int = 5) -> int:
     """It follows, and its Fetch is answered with a snapshot; the connection on which it asks for it."""
     connection = rig.follow(leader_id=leader_id, epoch=epoch)
-    ((header, message),) = rig.asked(connection)
+    ((header, message),) = rig.requests_on(connection)
     assert isinstance(message, FetchRequest)
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData(
@@ -44,10 +44,10 @@ def give(rig: Rig, connection: int, data: bytes = DATA, *, bytes_max: int = 100)
     """Answer every piece that is asked for; their positions."""
     positions = []
     while True:
-        asked = [each for each in rig.asked(connection) if isinstance(each[1], FetchSnapshotRequest)]
-        if not asked:
+        requests = [each for each in rig.requests_on(connection) if isinstance(each[1], FetchSnapshotRequest)]
+        if not requests:
             return positions
-        ((header, message),) = asked
+        ((header, message),) = requests
         positions.append(give_one(rig, connection, header, message, data, bytes_max))
 
 
@@ -77,7 +77,7 @@ def test_a_follower_copies_the_snapshot_and_goes_on_behind_it() -> None:
     rig.establish()
     link = rig.shell._fetch_link
     assert link is not None
-    ((_, message),) = rig.asked(link.connection)
+    ((_, message),) = rig.requests_on(link.connection)
     assert isinstance(message, FetchRequest)
     partition = message.topics[0].partitions[0]
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (50, 3, 50)
@@ -92,7 +92,7 @@ def test_what_it_had_is_gone_and_what_follows_is_appended() -> None:
     rig.establish()
     link = rig.shell._fetch_link
     assert link is not None
-    ((header, _),) = rig.asked(link.connection)
+    ((header, _),) = rig.requests_on(link.connection)
     records = value_batch(50, 5)
     frame = fetch_response(header.correlation_id, records, leader_id=2, high_watermark=51)
     rig.replica.on_frame(link.connection, frame, rig.now_us)
@@ -113,7 +113,7 @@ def test_a_damaged_snapshot_is_not_installed_and_asked_for_again() -> None:
     rig.establish()
     link = rig.shell._fetch_link
     assert link is not None
-    ((_, message),) = rig.asked(link.connection)
+    ((_, message),) = rig.requests_on(link.connection)
     assert isinstance(message, FetchRequest)
     assert message.topics[0].partitions[0].fetch_offset == 0
 

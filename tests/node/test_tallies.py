@@ -20,7 +20,7 @@ def test_what_raft_fetches_while_the_lane_is_closed_counts_too() -> None:
     progress = Progress()
     progress.opened(leads=True, end_offset=10)
     progress.closed(14)
-    progress.fetched_without_terms(3)
+    progress.fetched_without_session(3)
     progress.opened(leads=False, end_offset=17)
     assert progress.so_far(18) == Moved(4, 4)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from fastquorum.kernels.lane import FollowerTerms, LaneMode, LaneState, LeaderTerms, PeerState
+from fastquorum.kernels.lane import FollowerSession, LaneMode, LaneState, LeaderSession, PeerState
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch, ReplicaKey
 
 
@@ -89,19 +89,19 @@ class FakeLog:
 class FakeLane:
     """What the frozen lane would tell."""
 
-    terms: LeaderTerms | FollowerTerms | None = None
+    session: LeaderSession | FollowerSession | None = None
     high_watermark: Offset = -1
     leader_contact_us: Micros = -1
     fetch_sent_us: Micros = -1
     peers: dict[ReplicaKey, PeerState] = field(default_factory=dict)
 
     def state(self, log: FakeLog) -> LaneState | None:
-        if self.terms is None:
+        if self.session is None:
             return None
-        leads = isinstance(self.terms, LeaderTerms)
+        leads = isinstance(self.session, LeaderSession)
         return LaneState(
             mode=LaneMode.LEADER if leads else LaneMode.FOLLOWER,
-            epoch=self.terms.epoch,
+            epoch=self.session.epoch,
             log_end=log.end_offset,
             flushed_end=log.flushed_end,
             high_watermark=self.high_watermark,
@@ -111,12 +111,12 @@ class FakeLane:
             fetch_in_flight=1 if self.fetch_sent_us >= 0 else -1,
         )
 
-    def settle(self, terms: LeaderTerms | FollowerTerms | None) -> None:
+    def settle(self, session: LeaderSession | FollowerSession | None) -> None:
         """As the replica does: go on, or open anew."""
-        if terms is not None and type(terms) is type(self.terms):
-            assert self.terms is not None
-            if terms._replace(high_watermark=0) == self.terms._replace(high_watermark=0):
+        if session is not None and type(session) is type(self.session):
+            assert self.session is not None
+            if session._replace(high_watermark=0) == self.session._replace(high_watermark=0):
                 return
-        assert self.terms is None, "terms changed without CloseLane"
-        if terms is not None:
-            self.__init__(terms, terms.high_watermark)  # type: ignore[misc]
+        assert self.session is None, "the session changed without CloseLane"
+        if session is not None:
+            self.__init__(session, session.high_watermark)  # type: ignore[misc]

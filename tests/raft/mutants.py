@@ -7,7 +7,7 @@ undone.
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.raft import claims, moves, requests
 from fastquorum.raft.core import Core, Role
 from fastquorum.raft.effects import Effect, PersistElection
@@ -94,12 +94,12 @@ def _k11(patcher: Patcher) -> None:
 
 
 def _k14(patcher: Patcher) -> None:
-    terms = Leader.terms
+    session = Leader.session
 
-    def by_count_alone(role: Leader, core: Core) -> LeaderTerms:
-        return terms(role, core)._replace(epoch_start=0)
+    def by_count_alone(role: Leader, core: Core) -> LeaderSession:
+        return session(role, core)._replace(epoch_start=0)
 
-    patcher.setattr(Leader, "terms", by_count_alone)
+    patcher.setattr(Leader, "session", by_count_alone)
 
 
 def _k28(patcher: Patcher) -> None:
@@ -166,13 +166,13 @@ def _disturbs_at_start(patcher: Patcher) -> None:
 
 
 def _disturbs_the_lost(patcher: Patcher) -> None:
-    heard = Follower._heard
+    note_contact = Follower._note_contact
 
     def forget(follower: Follower, core: Core, at_us: int) -> None:
-        heard(follower, core, at_us)
+        note_contact(follower, core, at_us)
         _never_led(core)
 
-    patcher.setattr(Follower, "_heard", forget)
+    patcher.setattr(Follower, "_note_contact", forget)
 
 
 def _believes_their_leads(patcher: Patcher) -> None:

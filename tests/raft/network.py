@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Callable
 
 from fastquorum.config import MS
-from fastquorum.kernels.lane import FollowerTerms, LeaderTerms, PeerState
+from fastquorum.kernels.lane import FollowerSession, LeaderSession, PeerState
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros, NodeId, Offset
@@ -44,7 +44,7 @@ class Network:
         """Epochs of the records that were ever committed."""
         self._queue: list[tuple[Micros, int, Callable[[], None]]] = []
         self._count = 0
-        self._said = 0
+        self._sent_count = 0
         """How often strangers have spoken."""
         self._tokens: dict[int, tuple[NodeId, fx.SendRequest]] = {}
         for node_id in (*ids, *observers):
@@ -83,18 +83,18 @@ class Network:
     def pester(self, interval_us: Micros, *, kinds: int = 3) -> None:
         """From now on a stranger asks every replica for its vote, or says that it leads or led, in this epoch or the
         next, again and again; and answers whoever follows it. `kinds`: of these three, so many of the first."""
-        self._said += 1
+        self._sent_count += 1
         for node_id, node in self.nodes.items():
             if node_id not in self.down:
-                epoch = node.epoch + self._said % 2
-                endpoints = tuple(endpoint(STRANGER + each) for each in range(1 + self._said % 7))
-                asked = (
+                epoch = node.epoch + self._sent_count % 2
+                endpoints = tuple(endpoint(STRANGER + each) for each in range(1 + self._sent_count % 7))
+                request = (
                     vote_request(epoch, by=STRANGER, log=(epoch - 1, 1 << 40)),
                     begin_request(epoch, by=STRANGER, endpoints=endpoints),
                     end_request(epoch, by=STRANGER),
-                )[self._said % kinds]
-                self.promises[node_id].asked = asked
-                self._step(node_id, ev.RequestReceived(STRANGERS_TOKEN, 2, asked, STRANGER, 1, EPOCH_MS))
+                )[self._sent_count % kinds]
+                self.promises[node_id].request = request
+                self._step(node_id, ev.RequestReceived(STRANGERS_TOKEN, 2, request, STRANGER, 1, EPOCH_MS))
         self._later(interval_us, lambda: self.pester(interval_us, kinds=kinds))
 
     def heal(self) -> None:
@@ -126,8 +126,8 @@ class Network:
         while self._advance(end_us):
             leader = self.leader
             if leader is not None and leader != by_other_than:
-                terms = self.nodes[leader].raft.lane_terms()
-                if isinstance(terms, LeaderTerms) and len(self.committed) > terms.epoch_start:
+                session = self.nodes[leader].raft.lane_session()
+                if isinstance(session, LeaderSession) and len(self.committed) > session.epoch_start:
                     return leader
         raise AssertionError(f"nobody leads after {ms} ms: {[str(n.role) for n in self.nodes.values()]}")
 
@@ -200,7 +200,7 @@ class Network:
             return
         self._count += 1
         self._tokens[self._count] = (source, request)
-        self.promises[destination].asked = request.message
+        self.promises[destination].request = request.message
         version = type(request.message).__wire__.versions.last
         self._step(destination, ev.RequestReceived(self._count, version, request.message, source, 1, EPOCH_MS))
 
@@ -229,10 +229,10 @@ class Network:
         """One round of the follower's lane: ask, and take the whole log over if raft/ on the other side admits it."""
         self._later(FETCH_EVERY_US, lambda: self._fetch(node_id))
         node = self.nodes[node_id]
-        terms = node.raft.lane_terms() if node_id not in self.down else None
-        if not isinstance(terms, FollowerTerms):
+        session = node.raft.lane_session() if node_id not in self.down else None
+        if not isinstance(session, FollowerSession):
             return
-        leader_id = terms.leader_id
+        leader_id = session.leader_id
         if leader_id >= STRANGER:
             self._step(
                 node_id, ev.FetchResponseReceived(leader_id, -1, fetch_response(node.epoch, leader=leader_id), None)
@@ -244,7 +244,7 @@ class Network:
             return
         node.lane.fetch_sent_us = -1
         log = node.fake_log
-        fetch = fetch_request(terms.epoch, by=node_id, at=log.end_offset, last_epoch=log.last_epoch)
+        fetch = fetch_request(session.epoch, by=node_id, at=log.end_offset, last_epoch=log.last_epoch)
         ordered = self._hand_up(leader_id, fetch, node_id)
         for effect in ordered:
             if isinstance(effect, fx.AdmitFetch) and self.nodes[leader_id].role == "leader":
@@ -269,15 +269,15 @@ class Network:
 
     def _commit(self, leader: Replica) -> None:
         """The lane's rule: a majority has it, and a record of this epoch with it."""
-        terms = leader.raft.lane_terms()
-        assert isinstance(terms, LeaderTerms)
+        session = leader.raft.lane_session()
+        assert isinstance(session, LeaderSession)
         peers = leader.lane.peers
         ends = [
             leader.fake_log.end_offset if each.id == leader.id else peers[each].end_offset if each in peers else -1
-            for each in terms.voters
+            for each in session.voters
         ]
         reached = sorted(ends, reverse=True)[len(ends) // 2]
-        if reached > max(terms.epoch_start, leader.lane.high_watermark):
+        if reached > max(session.epoch_start, leader.lane.high_watermark):
             leader.lane.high_watermark = reached
             epochs = leader.fake_log.epochs[:reached]
             shorter = min(len(epochs), len(self.committed))

@@ -40,11 +40,11 @@ class Promises:
     led: dict[Epoch, int] = field(default_factory=dict)
     """In which life it led the epoch."""
     life: int = 0
-    asked: Message | None = None
+    request: Message | None = None
 
     def restarted(self) -> None:
         self.life += 1
-        self.asked = None
+        self.request = None
 
     def watch(self, replica: Replica, ordered: list[fx.Effect], high_watermark: Offset) -> None:
         """`high_watermark` is what the replica knew before the step."""
@@ -103,8 +103,8 @@ class Promises:
         if isinstance(message, VoteResponse) and message.topics:
             answer = message.topics[0].partitions[0]
             _keep(answer.leader_epoch == self.durable.epoch, "an answer claims the durable epoch")
-            assert isinstance(self.asked, VoteRequest)
-            vote = self.asked.topics[0].partitions[0]
+            assert isinstance(self.request, VoteRequest)
+            vote = self.request.topics[0].partitions[0]
             if answer.vote_granted and not vote.pre_vote:
                 voted = self.durable.voted_key
                 _keep(voted is not None and voted.id == vote.replica_id, "a vote is durable before it is told")

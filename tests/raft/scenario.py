@@ -232,9 +232,9 @@ class Replica:
         if self.role == RoleName.LEADER:
             return
         self.pass_deadline(until=RoleName.PROSPECTIVE)
-        for asked in (RoleName.CANDIDATE, RoleName.LEADER):
+        for role in (RoleName.CANDIDATE, RoleName.LEADER):
             for other in self.raft.voters.ids:
-                if other != self.id and self.role != asked and self.role != RoleName.LEADER:
+                if other != self.id and self.role != role and self.role != RoleName.LEADER:
                     self.answer_vote(other, granted=True)
         assert self.role == RoleName.LEADER
 
@@ -252,7 +252,7 @@ class Replica:
             self._carry_out(effect)
         self.effects += ordered
         if not any(isinstance(each, fx.Halt) for each in ordered):
-            self.lane.settle(raft.lane_terms())
+            self.lane.settle(raft.lane_session())
         return ordered
 
     def _carry_out(self, effect: fx.Effect) -> None:
@@ -301,8 +301,8 @@ class Replica:
 
     def renewed(self) -> Raft | None:
         """A copy whose timer's turn, now, decided nothing; None if there is something to decide."""
-        lane, asked = self.lane.state(self.fake_log), copy.deepcopy(self.raft)
-        return asked if lane is not None and asked.renew(lane, self._now_us) else None
+        lane, renewed = self.lane.state(self.fake_log), copy.deepcopy(self.raft)
+        return renewed if lane is not None and renewed.renew(lane, self._now_us) else None
 
     def renews(self) -> bool:
         return self.renewed() is not None

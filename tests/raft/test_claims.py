@@ -259,8 +259,8 @@ def test_that_it_is_said_again_puts_no_election_off_either() -> None:
 def test_an_unproven_leader_is_proven_by_a_voter_that_names_it_or_by_the_log() -> None:
     named = _follower_of_a_stranger()
     named.elapse(1)
-    asked = next(each for each in (2, 3) if each in named._last_requests)
-    named.answers(asked, fetch_response(6, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    voter_id = next(each for each in (2, 3) if each in named._last_requests)
+    named.answers(voter_id, fetch_response(6, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     logged = _follower_of_a_stranger()
     logged.lane_hands_up(
         fetch_response(6, leader=STRANGER),
@@ -308,9 +308,9 @@ def test_a_stranger_leads_if_a_voter_that_was_asked_says_so() -> None:
     """Its record has not come yet, but another's has."""
     node = replica(1).unattached(epoch=5)
     node.elapse(10)
-    asked = next(each for each in (2, 3) if each in node._last_requests)
+    voter_id = next(each for each in (2, 3) if each in node._last_requests)
     answer = fetch_response(6, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, at=endpoint(STRANGER))
-    node.answers(asked, answer)
+    node.answers(voter_id, answer)
     assert (node.role, node.epoch, node.leader_id) == ("follower", 6, STRANGER)
     assert not node.raft._core.is_leader_unproven
 
@@ -501,7 +501,7 @@ def test_what_came_of_a_snapshot_is_taken_in_though_its_leader_is_to_be_replaced
     node.step(ev.SnapshotInstalled(OffsetAndEpoch(20, 6), True, voter_set(1, 2, 3, STRANGER), 1))
     assert STRANGER in node.raft.voters.ids
     assert node.raft.high_watermark == 20
-    assert node.raft.lane_terms() is not None or node.role == "prospective"
+    assert node.raft.lane_session() is not None or node.role == "prospective"
 
 
 def test_nothing_is_said_of_one_that_wants_to_be_replaced() -> None:
@@ -563,10 +563,10 @@ def test_but_not_of_one_that_a_voter_has_named_and_that_is_heard() -> None:
     node = replica(1).unattached(epoch=5).long_alone()
     node.receives(begin_request(5, by=STRANGER, endpoints=(endpoint(STRANGER),)))
     node.hears_leader().elapse(1)
-    asked = next(each for each in (2, 3) if each in node._last_requests)
-    node.answers(asked, fetch_response(5, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    voter_id = next(each for each in (2, 3) if each in node._last_requests)
+    node.answers(voter_id, fetch_response(5, leader=STRANGER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     node.elapse(1)
-    node.hears_leader().receives(begin_request(5, by=5 - asked, endpoints=(endpoint(5 - asked),)))
+    node.hears_leader().receives(begin_request(5, by=5 - voter_id, endpoints=(endpoint(5 - voter_id),)))
     assert node.raft.election.leader_id == STRANGER
 
 

@@ -24,8 +24,8 @@ def notices(node: Replica) -> set[str]:
 
 
 def sentence(node: Replica) -> str:
-    (said,) = {each.sentence for each in node.ordered(fx.Notice)}
-    return said
+    (notice,) = {each.sentence for each in node.ordered(fx.Notice)}
+    return notice
 
 
 def fetches(leader: Replica, connection: int, at: int, by: int = 2) -> None:
@@ -38,15 +38,18 @@ def fetches(leader: Replica, connection: int, at: int, by: int = 2) -> None:
 
 
 def test_a_copy_that_leads_is_told_of_by_the_original() -> None:
-    for told in (begin_request(6, by=1, endpoints=(endpoint(77),)), begin_request(5, by=1, endpoints=(endpoint(77),))):
+    for request in (
+        begin_request(6, by=1, endpoints=(endpoint(77),)),
+        begin_request(5, by=1, endpoints=(endpoint(77),)),
+    ):
         original = replica(1).unattached(epoch=5)
-        original.receives(told)
+        original.receives(request)
         assert notices(original) == {"double"}
-        said = sentence(original)
-        assert "node 1" in said
-        assert "host77:9077" in said
-        assert "host1:9001" in said
-        assert "stop one" in said
+        notice = sentence(original)
+        assert "node 1" in notice
+        assert "host77:9077" in notice
+        assert "host1:9001" in notice
+        assert "stop one" in notice
 
 
 def test_a_copy_of_the_leader_is_told_by_those_that_it_asks() -> None:
@@ -102,10 +105,10 @@ def test_a_replica_that_comes_back_with_less_than_it_had_is_told_of(by: int) -> 
     leader.now_us += 3_000_000
     fetches(leader, 21, at=1, by=by)
     assert notices(leader) == {"records_lost"}
-    said = sentence(leader)
-    assert f"node {by}" in said
-    assert "offset 4" in said
-    assert str(directory(by)) in said
+    notice = sentence(leader)
+    assert f"node {by}" in notice
+    assert "offset 4" in notice
+    assert str(directory(by)) in notice
 
 
 def test_a_static_voter_that_comes_back_in_another_directory_without_its_records_is_told_of() -> None:
@@ -139,10 +142,10 @@ def test_a_voter_that_names_a_lower_epoch_than_it_was_in_is_told_of(it_was: str,
     node.now_us += 30_000_000
     node.receives(fetch_request(0, by=2), connection=30)
     assert notices(node) == {"votes_forgotten"}
-    said = sentence(node)
-    assert "node 2 at host2:9002" in said
-    assert "was in epoch 5, and is in epoch 0 now" in said
-    assert str(directory(2)) in said
+    notice = sentence(node)
+    assert "node 2 at host2:9002" in notice
+    assert "was in epoch 5, and is in epoch 0 now" in notice
+    assert str(directory(2)) in notice
 
 
 def test_a_vote_that_comes_from_a_lower_epoch_tells_it_too() -> None:

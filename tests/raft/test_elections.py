@@ -15,7 +15,7 @@ from .scenario import replica
 from .wire_messages import endpoint, key, vote_request, vote_response
 
 
-def asked(voter_message: VoteRequest) -> VoteRequest.TopicData.PartitionData:
+def partition_of(voter_message: VoteRequest) -> VoteRequest.TopicData.PartitionData:
     return voter_message.topics[0].partitions[0]
 
 
@@ -26,7 +26,7 @@ def test_an_election_begins_with_pre_votes_that_change_nothing() -> None:
     (to2, vote), (to3, _) = voter.requests(VoteRequest)
     assert (to2, to3) == (2, 3)
     assert (vote.cluster_id, vote.voter_id) == ("nR4bhG2JR8mYNL7GDwOfYA", 2)
-    partition = asked(vote)
+    partition = partition_of(vote)
     assert (partition.replica_epoch, partition.pre_vote) == (5, True)
     assert (partition.last_offset_epoch, partition.last_offset) == (3, 7)
     assert (partition.replica_id, partition.replica_directory_id) == key(1)
@@ -39,7 +39,9 @@ def test_a_majority_of_pre_votes_makes_a_candidate_of_the_next_epoch_which_votes
     assert (voter.role, voter.stored) == ("candidate", ElectionState(6, -1, key(1)))
     kinds = [type(each) for each in voter.effects]
     assert kinds.index(fx.PersistElection) < kinds.index(fx.SendRequest)
-    assert [(to, asked(vote).replica_epoch, asked(vote).pre_vote) for to, vote in voter.requests(VoteRequest)] == [
+    assert [
+        (to, partition_of(vote).replica_epoch, partition_of(vote).pre_vote) for to, vote in voter.requests(VoteRequest)
+    ] == [
         (2, 6, False),
         (3, 6, False),
     ]
@@ -141,7 +143,7 @@ def test_who_refused_a_pre_vote_is_asked_again_in_a_moment() -> None:
     voter.answer_vote(2, granted=False, leader=3)
     assert not voter.requests(VoteRequest)
     voter.elapse(QuorumConfig().election_timeout_us // MS // 10)
-    assert [asked(vote).pre_vote for to, vote in voter.requests(VoteRequest) if to == 2] == [True]
+    assert [partition_of(vote).pre_vote for to, vote in voter.requests(VoteRequest) if to == 2] == [True]
     voter.answer_vote(2, granted=True)
     assert (voter.role, voter.epoch) == ("candidate", 6)
 
@@ -195,7 +197,7 @@ def test_a_partition_level_invalid_request_stops_the_replica_as_it_stops_kafkas(
     assert isinstance(halt, fx.Halt)
     assert "INVALID_REQUEST" in str(halt.error)
     assert voter.raft.deadline_us == -1
-    assert voter.elapse(60_000).raft.lane_terms() is None
+    assert voter.elapse(60_000).raft.lane_session() is None
 
 
 def test_a_refused_authorization_stops_the_replica() -> None:

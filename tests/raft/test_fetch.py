@@ -49,8 +49,8 @@ def test_any_prefix_of_this_log_is_admitted(at: int, last_epoch: int) -> None:
 def test_a_log_that_is_not_a_prefix_is_told_where_the_two_part(
     at: int, last_epoch: int, diverging: tuple[int, int]
 ) -> None:
-    asked = leader().committed(12)
-    answer: Any = asked.receives(fetch_request(5, at=at, last_epoch=last_epoch))
+    node = leader().committed(12)
+    answer: Any = node.receives(fetch_request(5, at=at, last_epoch=last_epoch))
     partition = answer.responses[0].partitions[0]
     assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == diverging
     assert (partition.error_code, partition.high_watermark, partition.records) == (0, 12, b"")
@@ -118,17 +118,17 @@ def test_wrong_fetches_are_answered_in_kafkas_order_of_checks(
 
 
 def test_version_and_cluster_and_topic_errors_are_top_level() -> None:
-    asked = leader()
+    node = leader()
     for fetch, version in ((without(), 11), (without(), 18), (without("cluster"), 18)):
-        answer: Any = asked.receives(fetch, version)
+        answer: Any = node.receives(fetch, version)
         assert answer.error_code != 0
         assert answer.responses == []
 
 
 def test_a_leader_fences_older_epochs_and_a_fetch_in_its_own_name() -> None:
-    asked = leader()
-    assert error_of(asked.receives(fetch_request(4))) == ErrorCode.FENCED_LEADER_EPOCH
-    assert error_of(asked.receives(fetch_request(5, by=1))) == ErrorCode.UNKNOWN_SERVER_ERROR
+    node = leader()
+    assert error_of(node.receives(fetch_request(4))) == ErrorCode.FENCED_LEADER_EPOCH
+    assert error_of(node.receives(fetch_request(5, by=1))) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize("version", [12, 16, 17, 18])
@@ -184,6 +184,6 @@ def test_the_refusal_can_be_encoded_and_names_the_leader() -> None:
 
 
 def test_an_answered_fetch_leaves_the_lane_open() -> None:
-    asked = leader()
-    asked.receives(fetch_request(4))
-    assert not asked.ordered(fx.CloseLane)
+    node = leader()
+    node.receives(fetch_request(4))
+    assert not node.ordered(fx.CloseLane)

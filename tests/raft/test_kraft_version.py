@@ -21,10 +21,10 @@ ELSEWHERE = Endpoint("CONTROLLER", "elsewhere", 1)
 OTHER = Uuid(b"o" * 16)
 
 
-def told(leader: Replica, node_id: int, versions: tuple[int, int] = (0, 1), **changed: Any) -> ErrorCode:
+def update(leader: Replica, node_id: int, versions: tuple[int, int] = (0, 1), **changed: Any) -> ErrorCode:
     """This voter tells the leader what it is."""
     of, at = UpdateRaftVoterRequest, endpoint(node_id)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "cluster_id": CLUSTER,
         "current_leader_epoch": leader.epoch,
         "voter_id": node_id,
@@ -34,16 +34,16 @@ def told(leader: Replica, node_id: int, versions: tuple[int, int] = (0, 1), **ch
             min_supported_version=versions[0], max_supported_version=versions[1]
         ),
     }
-    answer = leader.receives(of(**said | changed))
+    answer = leader.receives(of(**fields | changed))
     assert isinstance(answer, UpdateRaftVoterResponse)
     return ErrorCode(answer.error_code)
 
 
-def static_leader(*heard: int) -> Replica:
+def static_leader(*reported: int) -> Replica:
     """Of the static voters 1, 2 and 3, which fetch; some of them have told it what they are."""
     leader = replica(1).static_voters(1, 2, 3).log("1:9 5:1").leader(epoch=5).fetched_by(2, 3)
-    for node_id in heard:
-        assert told(leader, node_id) is ErrorCode.NONE
+    for node_id in reported:
+        assert update(leader, node_id) is ErrorCode.NONE
     leader.forget()
     return leader
 
@@ -74,10 +74,10 @@ def test_the_version_and_the_voters_with_their_directories_are_appended_in_one_b
 
 def test_the_lane_goes_on_on_the_same_terms() -> None:
     leader = static_leader(2, 3)
-    terms = leader.raft.lane_terms()
+    session = leader.raft.lane_session()
     assert raised(leader)
     assert not leader.ordered(fx.CloseLane)
-    assert leader.raft.lane_terms() == terms
+    assert leader.raft.lane_session() == session
 
 
 def test_nothing_is_appended_before_every_voter_was_heard() -> None:
@@ -85,23 +85,23 @@ def test_nothing_is_appended_before_every_voter_was_heard() -> None:
     assert leader.raft.fault_of_raising(1) == NOT_ALL
     assert not raised(leader)
     assert not leader.ordered(fx.AppendControl)
-    assert told(leader, 3) is ErrorCode.NONE
+    assert update(leader, 3) is ErrorCode.NONE
     assert raised(leader)
 
 
 def test_nothing_is_appended_while_a_voter_does_not_support_the_version() -> None:
     leader = static_leader(2)
-    assert told(leader, 3, (0, 0)) is ErrorCode.NONE
+    assert update(leader, 3, (0, 0)) is ErrorCode.NONE
     assert leader.raft.fault_of_raising(1) == NOT_ALL
     assert not raised(leader)
-    assert told(leader, 3, (0, 1)) is ErrorCode.NONE, "it was started anew, and does now"
+    assert update(leader, 3, (0, 1)) is ErrorCode.NONE, "it was started anew, and does now"
     assert raised(leader)
 
 
 def test_what_a_voter_told_last_counts() -> None:
     leader = static_leader(2, 3)
     moved = UpdateRaftVoterRequest.Listener(name="CONTROLLER", host="elsewhere", port=1)
-    assert told(leader, 3, listeners=[moved]) is ErrorCode.NONE
+    assert update(leader, 3, listeners=[moved]) is ErrorCode.NONE
     assert raised(leader)
     third = leader.raft.voters.get(3)
     assert third is not None
@@ -111,7 +111,7 @@ def test_what_a_voter_told_last_counts() -> None:
 def test_a_voter_that_was_counted_with_another_directory_than_it_tells_of_is_in_the_way() -> None:
     """Else it would go on to be counted, and be no voter."""
     leader = static_leader(2)
-    assert told(leader, 3, voter_directory_id=OTHER) is ErrorCode.NONE
+    assert update(leader, 3, voter_directory_id=OTHER) is ErrorCode.NONE
     assert "voter 3 fetches" in leader.raft.fault_of_raising(1)
     assert not raised(leader)
     assert not leader.ordered(fx.AppendControl)
@@ -145,7 +145,7 @@ def test_it_is_raised_once() -> None:
     leader.forget()
     assert raised(leader), "it is"
     assert not leader.ordered(fx.AppendControl)
-    assert told(leader, 2) is ErrorCode.UNSUPPORTED_VERSION
+    assert update(leader, 2) is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_the_only_voter_need_not_be_told_anything() -> None:
@@ -186,7 +186,7 @@ def test_from_then_on_a_directory_makes_a_voter() -> None:
 )
 def test_what_cannot_be_written_is_not_kept(changed: dict[str, Any]) -> None:
     leader = static_leader(2)
-    assert told(leader, 3, **changed) is ErrorCode.INVALID_REQUEST
+    assert update(leader, 3, **changed) is ErrorCode.INVALID_REQUEST
     assert leader.raft.fault_of_raising(1) == NOT_ALL
 
 
@@ -230,9 +230,9 @@ def wait(follower: Replica, ms: int = FETCH_TIMEOUT_MS) -> list[tuple[int, Updat
     for _ in range(ms // 100):
         follower.hears_leader().elapse(100)
     follower.hears_leader()
-    said = follower.requests(UpdateRaftVoterRequest)
+    fields = follower.requests(UpdateRaftVoterRequest)
     follower.forget()
-    return said
+    return fields
 
 
 def answered(follower: Replica, error: ErrorCode = ErrorCode.NONE, leader: int = 3, epoch: int = 5) -> None:

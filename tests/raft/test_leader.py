@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.types import TOPIC_NAME
@@ -190,7 +190,7 @@ def test_a_resigned_leader_closes_the_lane_first_and_keeps_its_epoch() -> None:
     leader.step(ev.ResignRequested(-1, 5))
     assert isinstance(leader.effects[0], fx.CloseLane)
     assert (leader.role, leader.epoch, leader.leader_id) == ("resigned", 5, 1)
-    assert leader.raft.lane_terms() is None
+    assert leader.raft.lane_session() is None
     assert leader.ordered(fx.LeadershipChanged) == [fx.LeadershipChanged(5, -1, None, False)]
     assert not leader.ordered(fx.PersistElection)
 
@@ -306,17 +306,17 @@ def test_a_leader_that_has_room_again_before_it_gives_up_leads_on() -> None:
     assert leader.role == "leader"
 
 
-# --- the lane's terms -------------------------------------------------------------------------------------------------
+# --- the lane's session -----------------------------------------------------------------------------------------------
 
 
 def test_the_terms_stand_while_nothing_but_the_high_watermark_moves() -> None:
     leader = replica(1).leader(epoch=5).log("1:4 5:3")
-    before = leader.raft.lane_terms()
-    assert isinstance(before, LeaderTerms)
+    before = leader.raft.lane_session()
+    assert isinstance(before, LeaderSession)
     assert (before.epoch, before.epoch_start, before.endpoint) == (5, 4, endpoint(1))
     leader.fetched_by(2, 3).committed(7)
     leader.elapse(1000)
-    assert leader.raft.lane_terms() == before
+    assert leader.raft.lane_session() == before
     assert leader.raft.high_watermark == 7
 
 
@@ -330,8 +330,8 @@ def describe_request(topic: str = TOPIC_NAME, partition: int = 0) -> DescribeQuo
     )
 
 
-def described(asked: Replica, version: int = 2) -> DescribeQuorumResponse:
-    answer = asked.receives(describe_request(), version)
+def described(node: Replica, version: int = 2) -> DescribeQuorumResponse:
+    answer = node.receives(describe_request(), version)
     assert isinstance(answer, DescribeQuorumResponse)
     return answer
 

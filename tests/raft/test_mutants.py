@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fastquorum.config import MS
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.raft import effects as fx
 
 from .mutants import MUTANTS
@@ -30,13 +30,13 @@ def a_restarted_voter_refuses_the_epochs_it_has_left() -> None:
     assert not is_granted(voter.receives(vote_request(5, by=3, log=(4, 9))))
 
 
-def what_is_told_is_durable() -> None:
+def what_is_sent_is_durable() -> None:
     voter = replica(1).starts()
     promises = Promises(key(1))
     promises.watch(voter, voter.effects, -1)
-    promises.asked = vote_request(1, by=2)
+    promises.request = vote_request(1, by=2)
     voter.forget()
-    voter.receives(promises.asked)
+    voter.receives(promises.request)
     promises.watch(voter, voter.effects, -1)
 
 
@@ -66,9 +66,9 @@ def a_follower_keeps_what_is_committed() -> None:
 
 
 def a_leader_commits_nothing_before_its_own_first_record() -> None:
-    terms = replica(1).leader(epoch=5).log("1:4 3:5 5:1").raft.lane_terms()
-    assert isinstance(terms, LeaderTerms)
-    assert terms.epoch_start == 9
+    session = replica(1).leader(epoch=5).log("1:4 3:5 5:1").raft.lane_session()
+    assert isinstance(session, LeaderSession)
+    assert session.epoch_start == 9
 
 
 def a_longer_log_of_an_older_epoch_does_not_win() -> None:
@@ -83,7 +83,7 @@ def an_isolated_leader_resigns() -> None:
     assert network.nodes[leader].role != "leader"
 
 
-def a_leader_whose_followers_are_stuck_resigns() -> None:
+def a_leader_of_stuck_followers_resigns() -> None:
     leader = replica(1).leader(epoch=5)
     for _ in range(8):
         leader.elapse(500)
@@ -141,7 +141,7 @@ def strangers_disturb_no_leader_by_way_of_a_voter_that_restarts() -> None:
         assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
 
 
-def nor_of_one_whose_connection_to_the_leader_is_lost() -> None:
+def nor_after_the_connection_to_the_leader_is_lost() -> None:
     network = Network(1, 2, 3, seed=1)
     leader = network.run_until_led()
     network.run(500)
@@ -157,18 +157,18 @@ def nor_of_one_whose_connection_to_the_leader_is_lost() -> None:
 SCENARIOS: dict[str, Callable[[], None]] = {
     "K1": a_restarted_voter_remembers_its_vote,
     "K2": a_restarted_voter_refuses_the_epochs_it_has_left,
-    "K4": what_is_told_is_durable,
+    "K4": what_is_sent_is_durable,
     "K9": a_restarted_leader_leads_another_epoch,
     "K10": a_restarted_leader_votes_for_nobody_in_its_epoch,
     "K11": a_follower_keeps_what_is_committed,
     "K14": a_leader_commits_nothing_before_its_own_first_record,
     "K28": a_longer_log_of_an_older_epoch_does_not_win,
     "K30": an_isolated_leader_resigns,
-    "K31": a_leader_whose_followers_are_stuck_resigns,
+    "K31": a_leader_of_stuck_followers_resigns,
     "K32": a_voter_that_was_cut_off_does_not_depose_the_leader,
     "moved-by-strangers": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
     "disturbs-at-start": strangers_disturb_no_leader_by_way_of_a_voter_that_restarts,
-    "disturbs-the-lost": nor_of_one_whose_connection_to_the_leader_is_lost,
+    "disturbs-the-lost": nor_after_the_connection_to_the_leader_is_lost,
     "waits-for-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
     "believes-their-leads": strangers_that_ask_and_claim_all_the_time_hinder_no_election_after_an_outage,
     "waits-for-strangers": nor_do_strangers_that_only_ask,

@@ -28,8 +28,8 @@ AHEAD = st.integers(-1, 2)
 """Epochs relative to the replica's own."""
 
 
-def near(asked: Replica, ahead: int) -> int:
-    return max(asked.epoch + ahead, 0)
+def near(node: Replica, ahead: int) -> int:
+    return max(node.epoch + ahead, 0)
 
 
 class Life:
@@ -86,7 +86,7 @@ class Life:
                 )
             )
         )
-        self.promises.asked = message
+        self.promises.request = message
         self.step(ev.RequestReceived(1, type(message).__wire__.versions.last, message, 7, 70))
 
     def somebody_answers(self) -> None:
@@ -130,12 +130,12 @@ class Life:
 
     def the_lane_goes_on(self) -> None:
         """Steady state, of which raft/ hears nothing."""
-        asked = self.replica
-        if asked.role == "follower":
-            asked.hears_leader()
-        elif asked.role == "leader":
-            asked.fetched_by(2, 3)
-            asked.committed(asked.fake_log.end_offset)
+        node = self.replica
+        if node.role == "follower":
+            node.hears_leader()
+        elif node.role == "leader":
+            node.fetched_by(2, 3)
+            node.committed(node.fake_log.end_offset)
 
     def the_user_acts(self) -> None:
         self.step(

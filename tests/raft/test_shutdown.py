@@ -25,7 +25,7 @@ def is_done(stopping: Replica) -> bool:
 def test_a_follower_stops_at_once() -> None:
     stopping = shut_down(replica(1).follower(epoch=5, of=3))
     assert [type(each) for each in stopping.effects] == [fx.CloseLane, fx.ShutdownComplete]
-    assert stopping.raft.lane_terms() is None
+    assert stopping.raft.lane_session() is None
     assert stopping.raft.deadline_us == -1
 
 

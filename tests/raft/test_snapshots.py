@@ -131,10 +131,10 @@ def test_a_voter_that_copies_a_snapshot_keeps_its_leader_while_it_gets_on() -> N
 # --- fetching it ------------------------------------------------------------------------------------------------------
 
 
-def sent_to(asked: Replica, snapshot: OffsetAndEpoch = SNAPSHOT) -> Replica:
+def sent_to(node: Replica, snapshot: OffsetAndEpoch = SNAPSHOT) -> Replica:
     """A follower of 3 in epoch 6 whose Fetch was answered with a snapshot."""
-    asked.lane_hands_up(naming(snapshot))
-    return asked
+    node.lane_hands_up(naming(snapshot))
+    return node
 
 
 def naming(snapshot: OffsetAndEpoch) -> FetchResponse:
@@ -164,8 +164,8 @@ def part(
     return FetchSnapshotResponse(topics=[topic(name=TOPIC_NAME, partitions=[partition])])
 
 
-def asked_position(asked: Replica) -> int:
-    message: Any = asked.last_request(3).message
+def fetch_position(node: Replica) -> int:
+    message: Any = node.last_request(3).message
     assert isinstance(message, FetchSnapshotRequest)
     partition = message.topics[0].partitions[0]
     assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == SNAPSHOT
@@ -174,61 +174,61 @@ def asked_position(asked: Replica) -> int:
 
 
 def test_a_snapshot_is_fetched_piece_by_piece_and_installed() -> None:
-    asked = sent_to(follower())
-    assert asked.raft.lane_terms() is None
-    assert asked_position(asked) == 0
-    asked.answers(3, part(0, b"abc", 5))
-    assert asked_position(asked) == 3
-    asked.answers(3, part(3, b"de", 5))
-    assert asked.ordered(fx.WriteSnapshotPart) == [
+    node = sent_to(follower())
+    assert node.raft.lane_session() is None
+    assert fetch_position(node) == 0
+    node.answers(3, part(0, b"abc", 5))
+    assert fetch_position(node) == 3
+    node.answers(3, part(3, b"de", 5))
+    assert node.ordered(fx.WriteSnapshotPart) == [
         fx.WriteSnapshotPart(SNAPSHOT, 0, b"abc"),
         fx.WriteSnapshotPart(SNAPSHOT, 3, b"de"),
     ]
-    assert asked.ordered(fx.InstallSnapshot) == [fx.InstallSnapshot(SNAPSHOT)]
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3, 4), 1))
-    assert asked.raft.high_watermark == 10
-    assert asked.ordered(fx.CommitTo) == [fx.CommitTo(10)]
-    assert asked.raft.voters.ids == (1, 2, 3, 4)
-    terms = asked.raft.lane_terms()
-    assert terms is not None
-    assert terms.high_watermark == 10
+    assert node.ordered(fx.InstallSnapshot) == [fx.InstallSnapshot(SNAPSHOT)]
+    node.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3, 4), 1))
+    assert node.raft.high_watermark == 10
+    assert node.ordered(fx.CommitTo) == [fx.CommitTo(10)]
+    assert node.raft.voters.ids == (1, 2, 3, 4)
+    session = node.raft.lane_session()
+    assert session is not None
+    assert session.high_watermark == 10
 
 
 def test_where_the_lane_had_asked_anew_before_it_was_sent_to_one_it_gets_another_connection() -> None:
     ready = follower()
     ready.lane.fetch_sent_us = ready.now_us
-    asked = sent_to(ready)
-    asked.answers(3, part(0, b"abc", 3))
-    asked.forget()
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
-    assert asked.ordered(fx.ConnectLeader) != []
+    node = sent_to(ready)
+    node.answers(3, part(0, b"abc", 3))
+    node.forget()
+    node.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
+    assert node.ordered(fx.ConnectLeader) != []
 
 
 def test_without_voters_in_it_those_known_stay() -> None:
-    asked = sent_to(replica(1).static_voters(1, 2, 3).follower(epoch=6, of=3))
-    asked.answers(3, part(0, b"abc", 3))
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, True))
-    assert asked.raft.voters.ids == (1, 2, 3)
+    node = sent_to(replica(1).static_voters(1, 2, 3).follower(epoch=6, of=3))
+    node.answers(3, part(0, b"abc", 3))
+    node.step(ev.SnapshotInstalled(SNAPSHOT, True))
+    assert node.raft.voters.ids == (1, 2, 3)
 
 
 def test_what_the_log_held_of_voters_is_gone_with_it() -> None:
-    asked = sent_to(replica(1).log("1:3").voters_at(2, 1, 2, 3, 9).follower(epoch=6, of=3))
-    assert 9 in asked.raft.voters.ids
-    asked.answers(3, part(0, b"abc", 3))
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
-    assert asked.raft.voters.ids == (1, 2, 3)
+    node = sent_to(replica(1).log("1:3").voters_at(2, 1, 2, 3, 9).follower(epoch=6, of=3))
+    assert 9 in node.raft.voters.ids
+    node.answers(3, part(0, b"abc", 3))
+    node.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
+    assert node.raft.voters.ids == (1, 2, 3)
 
 
 def test_a_damaged_snapshot_is_asked_for_anew_but_not_at_once() -> None:
-    asked = sent_to(follower())
-    asked.answers(3, part(0, b"abc", 3))
-    asked.forget()
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, False))
-    assert asked.raft.lane_terms() is None
-    assert asked.ordered(fx.ConnectLeader) == []
-    asked.elapse(20)
-    assert asked.ordered(fx.ConnectLeader) != []
-    assert asked.raft.high_watermark < 10
+    node = sent_to(follower())
+    node.answers(3, part(0, b"abc", 3))
+    node.forget()
+    node.step(ev.SnapshotInstalled(SNAPSHOT, False))
+    assert node.raft.lane_session() is None
+    assert node.ordered(fx.ConnectLeader) == []
+    node.elapse(20)
+    assert node.ordered(fx.ConnectLeader) != []
+    assert node.raft.high_watermark < 10
 
 
 @pytest.mark.parametrize(
@@ -244,45 +244,45 @@ def test_a_damaged_snapshot_is_asked_for_anew_but_not_at_once() -> None:
     ],
 )
 def test_an_answer_of_no_use_ends_the_copy_and_the_leader_is_fetched_from_again(answer: FetchSnapshotResponse) -> None:
-    asked = sent_to(follower())
-    asked.forget()
-    asked.answers(3, answer)
-    assert asked.ordered(fx.WriteSnapshotPart) == []
-    assert asked.ordered(fx.DropSnapshotPart) == [fx.DropSnapshotPart()]
-    asked.elapse(20)
-    assert asked.ordered(fx.ConnectLeader) != []
-    assert asked.role == "follower"
+    node = sent_to(follower())
+    node.forget()
+    node.answers(3, answer)
+    assert node.ordered(fx.WriteSnapshotPart) == []
+    assert node.ordered(fx.DropSnapshotPart) == [fx.DropSnapshotPart()]
+    node.elapse(20)
+    assert node.ordered(fx.ConnectLeader) != []
+    assert node.role == "follower"
 
 
 def test_a_piece_that_does_not_come_is_asked_for_again() -> None:
-    asked = sent_to(replica(1).configured(QuorumConfig(fetch_timeout_us=9_000 * MS)).follower(epoch=6, of=3))
-    asked.answers(3, part(0, b"abc", 5))
-    asked.fails(3)
-    asked.forget()
-    asked.elapse(20)
-    assert [message.topics[0].partitions[0].position for _, message in asked.requests(FetchSnapshotRequest)] == [3]
-    asked.elapse(2_000)
-    assert len(asked.requests(FetchSnapshotRequest)) == 2
+    node = sent_to(replica(1).configured(QuorumConfig(fetch_timeout_us=9_000 * MS)).follower(epoch=6, of=3))
+    node.answers(3, part(0, b"abc", 5))
+    node.fails(3)
+    node.forget()
+    node.elapse(20)
+    assert [message.topics[0].partitions[0].position for _, message in node.requests(FetchSnapshotRequest)] == [3]
+    node.elapse(2_000)
+    assert len(node.requests(FetchSnapshotRequest)) == 2
 
 
 def test_pieces_are_signs_of_life_and_silence_is_not() -> None:
-    asked = sent_to(follower())
+    node = sent_to(follower())
     for position in range(5):
-        asked.elapse(1_500)
-        asked.answers(3, part(position, b"x", 100))
-    assert asked.role == "follower"
-    asked.elapse(2_000)
-    assert asked.role == "prospective"
+        node.elapse(1_500)
+        node.answers(3, part(position, b"x", 100))
+    assert node.role == "follower"
+    node.elapse(2_000)
+    assert node.role == "prospective"
 
 
 def test_a_new_leader_ends_the_copy() -> None:
-    asked = sent_to(follower())
-    late = asked.last_request(3).correlation_id
-    asked.answers(3, fetch_snapshot_error(7, leader=2))
-    assert (asked.leader_id, asked.epoch) == (2, 7)
-    asked.forget()
-    asked.answers(3, part(0, b"abc", 5), correlation_id=late)
-    assert asked.ordered(fx.WriteSnapshotPart) == []
+    node = sent_to(follower())
+    late = node.last_request(3).correlation_id
+    node.answers(3, fetch_snapshot_error(7, leader=2))
+    assert (node.leader_id, node.epoch) == (2, 7)
+    node.forget()
+    node.answers(3, part(0, b"abc", 5), correlation_id=late)
+    assert node.ordered(fx.WriteSnapshotPart) == []
 
 
 def fetch_snapshot_error(epoch: int, *, leader: int) -> FetchSnapshotResponse:
@@ -292,25 +292,25 @@ def fetch_snapshot_error(epoch: int, *, leader: int) -> FetchSnapshotResponse:
 
 
 def test_a_snapshot_below_what_is_committed_stops_the_replica() -> None:
-    asked = follower("4:20").committed(15)
-    ordered = sent_to(asked).effects
+    node = follower("4:20").committed(15)
+    ordered = sent_to(node).effects
     (halt,) = [each for each in ordered if isinstance(each, fx.Halt)]
     assert isinstance(halt.error, ProtocolFatal)
     assert "everything below 15 is committed" in str(halt.error)
 
 
 def test_an_observer_installs_snapshots_as_well() -> None:
-    asked = sent_to(replica(9).follower(epoch=6, of=3))
-    message: Any = asked.last_request(3).message
+    node = sent_to(replica(9).follower(epoch=6, of=3))
+    message: Any = node.last_request(3).message
     assert isinstance(message, FetchSnapshotRequest)
-    asked.answers(3, part(0, b"abc", 3))
-    asked.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
-    assert asked.leader_id == 3 != NO_NODE
+    node.answers(3, part(0, b"abc", 3))
+    node.step(ev.SnapshotInstalled(SNAPSHOT, True, voter_set(1, 2, 3), 1))
+    assert node.leader_id == 3 != NO_NODE
 
 
 def test_raft_s_own_fetch_after_it_names_the_snapshots_epoch() -> None:
-    asked = replica(1).snapshot(10, 4, starts=True).persisted(6).starts()
-    fetches = asked.requests(FetchRequest)
+    node = replica(1).snapshot(10, 4, starts=True).persisted(6).starts()
+    fetches = node.requests(FetchRequest)
     assert fetches
     for _, fetch in fetches:
         partition = fetch.topics[0].partitions[0]
@@ -318,25 +318,25 @@ def test_raft_s_own_fetch_after_it_names_the_snapshots_epoch() -> None:
 
 
 def test_what_a_snapshot_covers_is_never_cut_away_though_nobody_said_since_the_start_that_it_is_committed() -> None:
-    asked = replica(1).log("4:20").snapshot(10, 4).follower(epoch=6, of=3)
-    (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
+    node = replica(1).log("4:20").snapshot(10, 4).follower(epoch=6, of=3)
+    (*_, halt) = node.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
     assert isinstance(halt, fx.Halt)
     assert "everything below 10 is committed" in str(halt.error)
 
 
 def test_what_it_once_knew_to_be_committed_is_never_cut_away_after_a_start_either() -> None:
-    asked = replica(1).log("4:20")
-    asked.fake_log.committed_offset = 11
-    asked.follower(epoch=6, of=3)
-    (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
+    node = replica(1).log("4:20")
+    node.fake_log.committed_offset = 11
+    node.follower(epoch=6, of=3)
+    (*_, halt) = node.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
     assert isinstance(halt, fx.Halt)
     assert "everything below 11 is committed" in str(halt.error)
 
 
 def test_what_it_once_knew_to_be_committed_is_not_replaced_by_a_snapshot_of_less() -> None:
-    asked = replica(1).log("4:20")
-    asked.fake_log.committed_offset = 11
-    asked.follower(epoch=6, of=3)
-    (*_, halt) = asked.lane_hands_up(naming(OffsetAndEpoch(10, 4)))
+    node = replica(1).log("4:20")
+    node.fake_log.committed_offset = 11
+    node.follower(epoch=6, of=3)
+    (*_, halt) = node.lane_hands_up(naming(OffsetAndEpoch(10, 4)))
     assert isinstance(halt, fx.Halt)
     assert "everything below 11 is committed" in str(halt.error)

@@ -3,7 +3,7 @@
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.kernels.lane import FollowerTerms, LeaderTerms
+from fastquorum.kernels.lane import FollowerSession, LeaderSession
 from fastquorum.raft import effects as fx
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.raft import Raft
@@ -64,9 +64,9 @@ def test_a_follower_goes_on_following(log: str) -> None:
     follower = replica(1).persisted(5, leader=3, voted=key(2)).log(log).starts()
     assert (follower.role, follower.leader_id, follower.voted) == ("follower", 3, 2)
     assert follower.ordered(fx.ConnectLeader) == [fx.ConnectLeader(3, endpoint(3))]
-    terms = follower.raft.lane_terms()
-    assert isinstance(terms, FollowerTerms)
-    assert (terms.epoch, terms.leader_id, terms.high_watermark) == (5, 3, -1)
+    session = follower.raft.lane_session()
+    assert isinstance(session, FollowerSession)
+    assert (session.epoch, session.leader_id, session.high_watermark) == (5, 3, -1)
 
 
 def test_a_leader_whose_address_is_unknown_is_remembered_and_looked_for() -> None:
@@ -100,7 +100,7 @@ def test_the_only_voter_leads_at_once_from_any_state(stored: ElectionState | Non
     only.starts()
     assert (only.role, only.epoch, only.stored) == ("leader", epoch, ElectionState(epoch, 1))
     assert not only.ordered(fx.SendRequest)
-    assert isinstance(only.raft.lane_terms(), LeaderTerms)
+    assert isinstance(only.raft.lane_session(), LeaderSession)
 
 
 def test_nothing_is_opened_before_the_replica_has_started() -> None:
@@ -117,7 +117,7 @@ def test_nothing_is_opened_before_the_replica_has_started() -> None:
         election=ElectionState(5, 2),
         voters=voter_set(1, 2),
     )
-    assert (raft.lane_terms(), raft.deadline_us) == (None, -1)
+    assert (raft.lane_session(), raft.deadline_us) == (None, -1)
 
 
 def test_the_voter_set_is_the_last_one_in_the_log() -> None:
@@ -167,6 +167,6 @@ def test_the_lead_opens_after_it_is_durable_and_its_first_batch_is_ordered() -> 
     only = replica(1).voters(1).log("3:4").starts()
     kinds = [type(each) for each in only.effects]
     assert kinds == [fx.PersistElection, fx.AppendControl, fx.LeadershipChanged]
-    terms = only.raft.lane_terms()
-    assert isinstance(terms, LeaderTerms)
-    assert (terms.epoch, terms.epoch_start, terms.high_watermark, terms.voters) == (4, 4, -1, (key(1),))
+    session = only.raft.lane_session()
+    assert isinstance(session, LeaderSession)
+    assert (session.epoch, session.epoch_start, session.high_watermark, session.voters) == (4, 4, -1, (key(1),))

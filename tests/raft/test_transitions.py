@@ -22,48 +22,48 @@ AT_FIVE: dict[RoleName, Callable[[], Replica]] = {
 }
 
 
-def time_out(asked: Replica) -> None:
-    role = asked.role
+def time_out(node: Replica) -> None:
+    role = node.role
     for _ in range(20):
-        if asked.role == role:
-            asked.elapse_to_deadline()
+        if node.role == role:
+            node.elapse_to_deadline()
 
 
 def answers(granted: bool) -> Callable[[Replica], None]:
-    def answer(asked: Replica) -> None:
-        role = asked.role
+    def answer(node: Replica) -> None:
+        role = node.role
         for other in (2, 3):
-            if asked.role == role:
-                asked.answer_vote(other, granted=granted)
+            if node.role == role:
+                node.answer_vote(other, granted=granted)
 
     return answer
 
 
-def start_alone(asked: Replica) -> None:
+def start_alone(node: Replica) -> None:
     alone = replica(1).voters(1)
-    alone.stored = asked.raft.election
+    alone.stored = node.raft.election
     assert alone.starts().role == RoleName.LEADER
 
 
-def lose_pre_votes_of_a_follower(asked: Replica) -> None:
-    asked.receives(begin_request(6, by=2))
-    asked.pass_deadline(until=RoleName.PROSPECTIVE)
-    answers(granted=False)(asked)
+def lose_pre_votes_of_a_follower(node: Replica) -> None:
+    node.receives(begin_request(6, by=2))
+    node.pass_deadline(until=RoleName.PROSPECTIVE)
+    answers(granted=False)(node)
 
 
-def end_the_leaders_process(asked: Replica) -> None:
-    asked.step(ev.LeaderConnection(2, True))
-    asked.hears_leader()
+def end_the_leaders_process(node: Replica) -> None:
+    node.step(ev.LeaderConnection(2, True))
+    node.hears_leader()
     for _ in range(3):
-        asked.step(ev.LeaderConnection(2, False))
-        asked.elapse(40)
-    time_out(asked)
+        node.step(ev.LeaderConnection(2, False))
+        node.elapse(40)
+    time_out(node)
 
 
-def fill_the_disk(asked: Replica) -> None:
-    asked.fetched_by(2, 3)
-    asked.fake_log.is_full = True
-    asked.step(ev.RoomChanged())
+def fill_the_disk(node: Replica) -> None:
+    node.fetched_by(2, 3)
+    node.fake_log.is_full = True
+    node.step(ev.RoomChanged())
 
 
 WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
@@ -79,17 +79,17 @@ WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.PROSPECTIVE, Cause.PRE_VOTES_LOST_LEADERLESS): answers(granted=False),
     (RoleName.CANDIDATE, Cause.VOTES_WON): answers(granted=True),
     (RoleName.LEADER, Cause.QUORUM_LOST): time_out,
-    (RoleName.LEADER, Cause.RESIGN_REQUESTED): lambda asked: asked.step(ev.ResignRequested(-1, 5)),
-    (RoleName.LEADER, Cause.DISK_STALLED): lambda asked: asked.step(ev.DiskStalled()),
-    (RoleName.LEADER, Cause.INTERPRETER_HELD): lambda asked: asked.step(
+    (RoleName.LEADER, Cause.RESIGN_REQUESTED): lambda node: node.step(ev.ResignRequested(-1, 5)),
+    (RoleName.LEADER, Cause.DISK_STALLED): lambda node: node.step(ev.DiskStalled()),
+    (RoleName.LEADER, Cause.INTERPRETER_HELD): lambda node: node.step(
         ev.ResignRequested(-1, 5, Cause.INTERPRETER_HELD)
     ),
     (RoleName.LEADER, Cause.DISK_FULL): fill_the_disk,
-    (RoleName.LEADER, Cause.SHUTDOWN): lambda asked: asked.step(ev.ShutdownRequested()),
-    **{(role, Cause.HIGHER_EPOCH): lambda asked: asked.receives(vote_request(6, to=key(3))) for role in RoleName},
-    **{(role, Cause.LEADER_OF_HIGHER_EPOCH): lambda asked: asked.receives(begin_request(6)) for role in RoleName},
+    (RoleName.LEADER, Cause.SHUTDOWN): lambda node: node.step(ev.ShutdownRequested()),
+    **{(role, Cause.HIGHER_EPOCH): lambda node: node.receives(vote_request(6, to=key(3))) for role in RoleName},
+    **{(role, Cause.LEADER_OF_HIGHER_EPOCH): lambda node: node.receives(begin_request(6)) for role in RoleName},
     **{
-        (role, Cause.LEADER_OF_THIS_EPOCH): lambda asked: asked.receives(begin_request(5))
+        (role, Cause.LEADER_OF_THIS_EPOCH): lambda node: node.receives(begin_request(5))
         for role in (RoleName.UNATTACHED, RoleName.PROSPECTIVE, RoleName.CANDIDATE, RoleName.FOLLOWER)
     },
 }
@@ -104,11 +104,11 @@ def test_every_pair_of_the_table_is_reached(pair: tuple[RoleName, Cause], monkey
         return next_role(role, cause)
 
     monkeypatch.setattr(moves, "next_role", watch)
-    asked = AT_FIVE[pair[0]]()
+    node = AT_FIVE[pair[0]]()
     if pair == (RoleName.FOLLOWER, Cause.LEADER_OF_THIS_EPOCH):
-        asked.receives(begin_request(5, by=2, endpoints=(endpoint(2), endpoint(7))))
+        node.receives(begin_request(5, by=2, endpoints=(endpoint(2), endpoint(7))))
     else:
-        WAYS[pair](asked)
+        WAYS[pair](node)
     assert pair in seen
 
 

@@ -15,10 +15,12 @@ VERSIONS = UpdateRaftVoterRequest.KRaftVersionFeature(min_supported_version=0, m
 NEWER = UpdateRaftVoterRequest.KRaftVersionFeature(min_supported_version=1, max_supported_version=1)
 
 
-def updated(asked: Replica, **changed: Any) -> UpdateRaftVoterResponse:
-    said = {"cluster_id": CLUSTER, "current_leader_epoch": 5, "voter_id": 2, "voter_directory_id": directory(2)}
-    request = UpdateRaftVoterRequest(**{**said, "listeners": [LISTENER], "kraft_version_feature": VERSIONS, **changed})
-    answer = asked.receives(request)
+def updated(node: Replica, **changed: Any) -> UpdateRaftVoterResponse:
+    fields = {"cluster_id": CLUSTER, "current_leader_epoch": 5, "voter_id": 2, "voter_directory_id": directory(2)}
+    request = UpdateRaftVoterRequest(
+        **{**fields, "listeners": [LISTENER], "kraft_version_feature": VERSIONS, **changed}
+    )
+    answer = node.receives(request)
     assert isinstance(answer, UpdateRaftVoterResponse)
     return answer
 

@@ -244,12 +244,12 @@ def _version_stays(patcher: Patcher) -> None:
 
 
 def _version_unheard(patcher: Patcher) -> None:
-    as_heard = voter_updates._voters_as_heard
+    as_heard = voter_updates._reported_voters
 
     def all_support_it(core: Core, leader: Leader) -> VoterSet:
         return VoterSet([voter._replace(kraft_version_max=1) for voter in as_heard(core, leader)])
 
-    patcher.setattr(voter_updates, "_voters_as_heard", all_support_it)
+    patcher.setattr(voter_updates, "_reported_voters", all_support_it)
 
 
 def _version_of_now(patcher: Patcher) -> None:

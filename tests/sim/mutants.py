@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from fastquorum.kernels.lane import Lane as AnyLane
-from fastquorum.kernels.lane import LeaderTerms, Output
+from fastquorum.kernels.lane import LeaderSession, Output
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane.follower import FollowerLane
 from fastquorum.node.lane.callers import LaneCallers
@@ -94,8 +94,8 @@ def _k10(patcher: Patcher) -> None:
 class ConfirmsBeforeTheEpochsStart(Lane):
     """Answers with the high watermark of now, whatever it is."""
 
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
-        out = super().open_leader(terms, now_us)
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
+        out = super().open_leader(session, now_us)
         leader, barriers = self._leader, self._context.barriers
         assert leader is not None
 

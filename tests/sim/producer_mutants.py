@@ -45,9 +45,9 @@ def _judged_out_of_turn(patcher: Patcher) -> None:
 
     def judge_as_it_comes(shell: LaneCallers, queued: Queued, now_us: Micros) -> bool:
         waits = bool(shell._appends.queued) or shell._lane.is_frozen
-        if waits and queued.stamp is not None and queued.encoded is not None and shell.terms is not None:
+        if waits and queued.stamp is not None and queued.encoded is not None and shell.session is not None:
             try:
-                shell._producer_states.judge(queued.stamp, queued.encoded, shell.terms.epoch, now_us)
+                shell._producer_states.judge(queued.stamp, queued.encoded, shell.session.epoch, now_us)
             except FINAL_REFUSALS as error:
                 shell._appends.fail(queued, error)
                 return True

@@ -30,10 +30,10 @@ OF_FILES = (
 
 @pytest.mark.parametrize("code", sorted(errno.errorcode), ids=lambda code: errno.errorcode[code])
 def test_a_lock_that_cannot_be_had_is_in_use_only_if_somebody_has_it(code: int) -> None:
-    said = str(lock_refusal(OSError(code, os.strerror(code)), "/data"))
+    text = str(lock_refusal(OSError(code, os.strerror(code)), "/data"))
     is_held = code in (errno.EAGAIN, errno.EACCES)
-    assert ("in use by another process" in said) == is_held
-    assert (os.strerror(code) in said) != is_held
+    assert ("in use by another process" in text) == is_held
+    assert (os.strerror(code) in text) != is_held
 
 
 @pytest.mark.parametrize("code", OF_FILES, ids=lambda code: errno.errorcode[code])

@@ -234,8 +234,8 @@ def test_only_what_an_interrupted_format_leaves_is_formatted_again(
         before = picture(root)
         is_interrupted = list(kept) == files[: len(kept)]
         assert main(formatting(root)) == (0 if is_interrupted else 2), kept
-        said = capsys.readouterr().err
-        assert is_interrupted or (picture(root) == before and f"without {next_of(files, kept)}" in said)
+        printed = capsys.readouterr().err
+        assert is_interrupted or (picture(root) == before and f"without {next_of(files, kept)}" in printed)
         shutil.rmtree(root)
 
 

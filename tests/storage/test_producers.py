@@ -250,8 +250,8 @@ def test_those_that_appended_last_are_remembered(kernels: Kernels) -> None:
 def test_both_kernels_know_the_same(steps: list[tuple[Any, ...]]) -> None:
     both = [load(name).Producers(0, producers_max=8, undo_max=10) for name in ("pure", "native")]
     for what, *given_ in steps:
-        told = [_step(each, what, given_) for each in both]
-        assert told[0] == told[1]
+        verdicts = [_step(each, what, given_) for each in both]
+        assert verdicts[0] == verdicts[1]
         assert len(both[0]) == len(both[1])
 
 
@@ -370,8 +370,10 @@ STEPS = st.lists(
 
 
 @settings(max_examples=60)
-@given(steps=STEPS, told=st.booleans())
-def test_a_writer_a_reader_and_a_reopened_log_know_the_same(kernels: Kernels, steps: list[Step], told: bool) -> None:
+@given(steps=STEPS, verdicts=st.booleans())
+def test_a_writer_a_reader_and_a_reopened_log_know_the_same(
+    kernels: Kernels, steps: list[Step], verdicts: bool
+) -> None:
     rig = Rig(kernels)
     producers = rig.log.producers
     for what, producer, count in steps:
@@ -381,11 +383,11 @@ def test_a_writer_a_reader_and_a_reopened_log_know_the_same(kernels: Kernels, st
             known = producers.get(producer)
             given_ = stamp(known.next_sequence if known else 0, count, producer=producer)
             made = append(rig, given_)
-            if told:
+            if verdicts:
                 producers.appended(made, base, base + count)
         elif what == "plain":
             append(rig, None, count=count)
-            if told:
+            if verdicts:
                 producers.appended(None, base, base + count)
         elif what == "truncate":
             rig.log.truncate_to(max(base - producer, 0))

@@ -133,5 +133,5 @@ def test_what_says_whose_it_is_may_be_lost(ours: Path, capsys: pytest.CaptureFix
 def test_the_help_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["log", "verify", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "the file of epoch and vote, quorum-state.mdb or Kafka's quorum-state" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "the file of epoch and vote, quorum-state.mdb or Kafka's quorum-state" in printed

@@ -76,8 +76,8 @@ def test_no_request_looks_like_an_answer_to_the_lane() -> None:
 def test_a_metadata_heartbeat_is_laid_out_as_in_kip_343() -> None:
     assert fields(MetadataHeartbeatRequest, 0) == ["broker_id int32", "incarnation_id int64", "target_state int8"]
     assert fields(MetadataHeartbeatResponse, 0) == ["error_code int16", "error_string string?", "current_state int8"]
-    asked = MetadataHeartbeatRequest(broker_id=1, incarnation_id=2, target_state=BrokerState.STOPPING)
-    assert encode(asked, 0) == bytes.fromhex("00000001 0000000000000002 03")
+    request = MetadataHeartbeatRequest(broker_id=1, incarnation_id=2, target_state=BrokerState.STOPPING)
+    assert encode(request, 0) == bytes.fromhex("00000001 0000000000000002 03")
     answered = MetadataHeartbeatResponse(error_code=77, error_string=None, current_state=BrokerState.INACTIVE)
     assert encode(answered, 0) == bytes.fromhex("004d ffff 01")
     assert [state.name for state in BrokerState] == ["INITIAL", "INACTIVE", "ACTIVE", "STOPPING"]
@@ -103,12 +103,12 @@ def test_an_isr_change_is_laid_out_as_in_kip_343() -> None:
     ]
     topic = IsrChangeRequest.Topic
     partition = topic.Partition(leader_epoch=5, partition_index=7, isr_nodes=[1, 3])
-    asked = IsrChangeRequest(broker_id=1, incarnation_id=2, topics=[topic(topic_name="t", partitions=[partition])])
+    request = IsrChangeRequest(broker_id=1, incarnation_id=2, topics=[topic(topic_name="t", partitions=[partition])])
     raw = bytes.fromhex(
         "00000001 0000000000000002 00000001 0001 74 00000001 00000005 00000007 00000002 00000001 00000003"
     )
-    assert encode(asked, 0) == raw
-    assert decode(IsrChangeRequest, 0, raw) == asked
+    assert encode(request, 0) == raw
+    assert decode(IsrChangeRequest, 0, raw) == request
     answered = IsrChangeResponse(results=[IsrChangeResponse.Result(error_code=6, error_message="no")])
     assert encode(answered, 0) == bytes.fromhex("0000 ffff 00000001 0006 0002 6e6f")
 

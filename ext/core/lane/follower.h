@@ -15,15 +15,15 @@ namespace fastquorum::lane {
 
 class FollowerLane {
    public:
-    FollowerLane(Context &context, const FollowerTerms &its_terms)
-        : terms(its_terms), high_watermark(its_terms.high_watermark), context_(context), log_(context.log) {}
+    FollowerLane(Context &context, const FollowerSession &its_session)
+        : session(its_session), high_watermark(its_session.high_watermark), context_(context), log_(context.log) {}
 
     enum class Seen { steady, unusual, cut_off };
 
     // The same leader and epoch, newly ordered: a new attempt forgets the Fetch in flight.
-    void renew(const FollowerTerms &renewed) noexcept {
-        if (renewed.attempt != terms.attempt) forget();
-        terms = renewed;
+    void renew(const FollowerSession &renewed) noexcept {
+        if (renewed.attempt != session.attempt) forget();
+        session = renewed;
         high_watermark = std::max(high_watermark, renewed.high_watermark);
         prepare();
     }
@@ -53,7 +53,7 @@ class FollowerLane {
         fetch_offset_ = end;
         fetch_sent_us = now_us;
         FrameWriter frame;
-        write_request(api_version_, frame, fixed_, {in_flight_, terms.epoch, end, log_.last_epoch(), high_watermark});
+        write_request(api_version_, frame, fixed_, {in_flight_, session.epoch, end, log_.last_epoch(), high_watermark});
         context_.out.send(connection_, Frame{{{frame.data(), frame.size()}, {}, {}}});
     }
 
@@ -65,7 +65,7 @@ class FollowerLane {
         forget();
         ResponseFields fields;
         if (!parse_response(api_version_, FrameReader(frame.data, frame.size), &fields)) return Seen::unusual;
-        if (fields.leader_epoch != terms.epoch || fields.leader_id != terms.leader_id || fetch_offset_ != log_.end_offset() ||
+        if (fields.leader_epoch != session.epoch || fields.leader_id != session.leader_id || fetch_offset_ != log_.end_offset() ||
             (fields.topic_id != nullptr && !context_.identity.topic_id.is(fields.topic_id)))
             return Seen::unusual;
         if (fields.records.size > 0) {
@@ -87,7 +87,7 @@ class FollowerLane {
 
     std::int32_t fetch_in_flight() const noexcept { return in_flight_; }
 
-    FollowerTerms terms;
+    FollowerSession session;
     Offset high_watermark;
     Micros leader_contact_us = -1;
     Micros fetch_sent_us = -1;
@@ -99,8 +99,8 @@ class FollowerLane {
         fixed_.client_id = context_.text(context_.client_id);
         fixed_.cluster_id = context_.text(context_.identity.cluster_id);
         fixed_.replica_id = context_.identity.key.id;
-        fixed_.max_wait_ms = static_cast<std::int32_t>(terms.fetch_wait_us_max / us_per_ms);
-        fixed_.max_bytes = terms.fetch_bytes_max;
+        fixed_.max_wait_ms = static_cast<std::int32_t>(session.fetch_wait_us_max / us_per_ms);
+        fixed_.max_bytes = session.fetch_bytes_max;
         fixed_.topic_id = context_.identity.topic_id.bytes;
         fixed_.directory_id = context_.identity.key.directory_id.bytes;
     }
@@ -115,7 +115,7 @@ class FollowerLane {
         Expectation expected;
         expected.offset = log_.end_offset();
         expected.epoch_min = log_.last_epoch();
-        expected.epoch_max = std::min(log_.last_epoch(), terms.epoch);
+        expected.epoch_max = std::min(log_.last_epoch(), session.epoch);
         ScanResult found;
         if (!scan(records.data, records.size, 0, expected, true, batch_size_max, &found)) throw std::bad_alloc();
         if (found.valid_bytes == 0 || found.control_count != 0 ||

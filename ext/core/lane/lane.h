@@ -24,7 +24,7 @@ class Lane {
 
     Mode mode() const noexcept { return leader_ ? Mode::leader : follower_ ? Mode::follower : Mode::closed; }
     bool is_frozen() const noexcept { return is_frozen_; }
-    std::int32_t epoch() const noexcept { return epoch_; }  // of the terms, while it is open
+    std::int32_t epoch() const noexcept { return epoch_; }  // of the session, while it is open
     bool has_failed() const noexcept { return context_.has_failed; }
     Offset high_watermark() const noexcept {
         return leader_ ? leader_->high_watermark : follower_ ? follower_->high_watermark : high_watermark_;
@@ -40,31 +40,31 @@ class Lane {
     // --- raft's side ------------------------------------------------------------------------------------------------------
 
     // Rule 1: may this lead begin? The shell asks before it opens.
-    bool may_lead(const LeaderTerms &terms) noexcept {
+    bool may_lead(const LeaderSession &session) noexcept {
         if (mutated(Mutation::leads_without_a_leader_change)) return true;
-        return log_.last_epoch() == terms.epoch && terms.epoch_start < log_.end_offset();
+        return log_.last_epoch() == session.epoch && session.epoch_start < log_.end_offset();
     }
 
-    bool open_leader(const LeaderTerms &terms, Micros now_us) {
-        leader_ = std::make_unique<LeaderLane>(context_, terms);
+    bool open_leader(const LeaderSession &session, Micros now_us) {
+        leader_ = std::make_unique<LeaderLane>(context_, session);
         is_frozen_ = false;
-        epoch_ = terms.epoch;
+        epoch_ = session.epoch;
         return context_.flush_rest() && go_on(now_us);
     }
 
-    // Would these terms follow whom the open lane follows already?
-    bool follows(const FollowerTerms &terms) const noexcept {
-        return follower_ && follower_->terms.epoch == terms.epoch && follower_->terms.leader_id == terms.leader_id;
+    // Does this session follow the leader that the open lane follows already?
+    bool follows(const FollowerSession &session) const noexcept {
+        return follower_ && follower_->session.epoch == session.epoch && follower_->session.leader_id == session.leader_id;
     }
 
-    bool open_follower(const FollowerTerms &terms, Micros now_us) {
+    bool open_follower(const FollowerSession &session, Micros now_us) {
         if (follower_) {
-            follower_->renew(terms);
+            follower_->renew(session);
         } else {
-            follower_ = std::make_unique<FollowerLane>(context_, terms);
+            follower_ = std::make_unique<FollowerLane>(context_, session);
         }
         is_frozen_ = false;
-        epoch_ = terms.epoch;
+        epoch_ = session.epoch;
         return context_.flush_rest() && go_on(now_us);
     }
 
@@ -142,7 +142,7 @@ class Lane {
             const FollowerLane::Seen seen = follower_->on_frame(connection, frame, now_us);
             if (seen != FollowerLane::Seen::unusual) return seen == FollowerLane::Seen::steady;
         } else if (correlation_of(frame) >= correlation_first) {
-            return true;  // a late answer to a Fetch of earlier terms
+            return true;  // a late answer to a Fetch of an earlier session
         }
         is_frozen_ = !mutated(Mutation::hands_up_without_freezing);
         context_.out.hand_up(connection, frame);

@@ -39,35 +39,35 @@ inline constexpr Micros high_watermark_delay_us = 3000;  // how long a voter may
 
 class LeaderLane {
    public:
-    LeaderLane(Context &context, LeaderTerms terms)
-        : high_watermark(terms.high_watermark),
+    LeaderLane(Context &context, LeaderSession session)
+        : high_watermark(session.high_watermark),
           context_(context),
           log_(context.log),
-          terms_(std::move(terms)),
+          session_(std::move(session)),
           batch_(context.batch_bytes_max),
           observers_(context.out),
           own_index_(voter_index(context.identity.key)) {
-        ends_.assign(terms_.voters.size(), -1);
+        ends_.assign(session_.voters.size(), -1);
         sorted_.reserve(ends_.size());
-        confirmed_us_.assign(terms_.voters.size(), -1);
-        context_.barriers.open(terms_.voters.size(), own_index_);
+        confirmed_us_.assign(session_.voters.size(), -1);
+        context_.barriers.open(session_.voters.size(), own_index_);
         fixed_.topic_id = context_.identity.topic_id.bytes;
         fixed_.leader_id = context_.identity.key.id;
-        fixed_.leader_epoch = terms_.epoch;
-        fixed_.port = terms_.port;
+        fixed_.leader_epoch = session_.epoch;
+        fixed_.port = session_.port;
     }
 
-    std::int32_t epoch() const noexcept { return terms_.epoch; }
+    std::int32_t epoch() const noexcept { return session_.epoch; }
 
     // --- appends ----------------------------------------------------------------------------------------------------------
 
     // The first value's offset, or a verdict. What `gathers` waits for `push`, or for whatever else has a batch written.
     Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers) {
-        if (batch_.record_count() == 0) batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
+        if (batch_.record_count() == 0) batch_.open(log_.end_offset(), session_.epoch, timestamp_ms);
         if (!batch_.append(values, count)) {
             if (OpenBatch::size_alone(values, count) > context_.batch_bytes_max) return verdict_too_large;
             if (!seal()) return verdict_cut_off;
-            batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
+            batch_.open(log_.end_offset(), session_.epoch, timestamp_ms);
             batch_.append(values, count);
         }
         const Offset offset = batch_.next_offset() - count;
@@ -86,8 +86,8 @@ class LeaderLane {
         if (!seal()) return verdict_cut_off;
         const Offset offset = log_.end_offset();
         store_big_endian(batch, offset);
-        store_big_endian(batch + framing_bytes, terms_.epoch);
-        if (!context_.write(Span{batch, size}, offset, offset + record_count, terms_.epoch, timestamp_ms)) return verdict_cut_off;
+        store_big_endian(batch + framing_bytes, session_.epoch);
+        if (!context_.write(Span{batch, size}, offset, offset + record_count, session_.epoch, timestamp_ms)) return verdict_cut_off;
         return parked_ == 0 || answer_parked(now_us) ? offset : verdict_cut_off;
     }
 
@@ -101,7 +101,7 @@ class LeaderLane {
     bool seal() {
         if (batch_.record_count() == 0) return true;
         const Offset base = batch_.base_offset(), next = batch_.next_offset();
-        return context_.write(batch_.seal(), base, next, terms_.epoch, batch_.timestamp_ms());
+        return context_.write(batch_.seal(), base, next, session_.epoch, batch_.timestamp_ms());
     }
 
     // --- fetches ----------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class LeaderLane {
         return due;
     }
 
-    // The terms end: name every Fetch that somebody else must answer.
+    // The session ends: name every Fetch that somebody else must answer.
     void unpark_all() {
         for (const Served &each : served_)
             if (each.peer->is_parked) {
@@ -211,7 +211,7 @@ class LeaderLane {
             for (const Served &each : served_) each.peer->answered = barrier;
         if (mutated(Mutation::counts_observers))
             for (auto &[key, peer] : peers_)
-                if (peer->voter_index < 0) peer->voter_index = static_cast<int>(terms_.voters.size()) - 1;
+                if (peer->voter_index < 0) peer->voter_index = static_cast<int>(session_.voters.size()) - 1;
         if (parked_voters_ > 0 && !mutated(Mutation::leaves_parked_fetches_alone) && !answer_parked(now_us)) return verdict_cut_off;
         complete_barriers();
         return barrier;
@@ -235,14 +235,14 @@ class LeaderLane {
     // How far so many other voters have the log on their disks that with this one they are a majority.
     Offset acked_end() const noexcept {
         const Offset reached = reached_by_others(ends_);
-        return reached == nobody_asked ? unknown_offset : reached;
+        return reached == none_needed ? unknown_offset : reached;
     }
 
     // A majority followed this lead at this time, or later, whatever was under way since: so nobody else was elected before it.
     // A voter's Fetch says so of when the response was sent that it answers (as rule 7 has it), not of when it came.
     Micros confirmed_us() const noexcept {
         const Micros reached = reached_by_others(confirmed_us_);
-        return reached == nobody_asked ? always_confirmed_us : reached;
+        return reached == none_needed ? always_confirmed_us : reached;
     }
 
     Offset high_watermark;
@@ -253,12 +253,12 @@ class LeaderLane {
         Peer *peer;
     };
 
-    static constexpr std::int64_t nobody_asked = -2;
+    static constexpr std::int64_t none_needed = -2;
 
-    // What so many other voters have reached that with this one they are a majority; `of`: each voter's, in the order of the terms.
+    // What so many other voters have reached that with this one they are a majority; `of`: each voter's, in the order of the session.
     std::int64_t reached_by_others(const std::vector<std::int64_t> &of) const noexcept {
         const std::size_t needed = of.size() / 2 + (own_index_ < 0 ? 1 : 0);
-        if (needed == 0) return nobody_asked;
+        if (needed == 0) return none_needed;
         sorted_ = of;
         if (own_index_ >= 0) sorted_.erase(sorted_.begin() + own_index_);
         std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
@@ -277,7 +277,7 @@ class LeaderLane {
 
     bool continues(const RequestFields &fields, const Peer &peer) noexcept {
         const Identity &identity = context_.identity;
-        return fields.leader_epoch == terms_.epoch && fields.fetch_offset == peer.sent_end && fields.last_fetched_epoch == peer.sent_epoch &&
+        return fields.leader_epoch == session_.epoch && fields.fetch_offset == peer.sent_end && fields.last_fetched_epoch == peer.sent_epoch &&
                fields.fetch_offset >= log_.start_offset() && fields.replica_id == peer.key.id && fields.max_wait_ms >= 0 &&
                (fields.directory_id == nullptr || peer.key.directory_id.is(fields.directory_id)) &&
                (fields.cluster_id.data == nullptr || fields.cluster_id == context_.text(identity.cluster_id)) &&
@@ -294,7 +294,7 @@ class LeaderLane {
     // Whoever comes may call itself anything, a static voter by ever new directories: those without a connection are let go
     // of, but for the last that was heard of each voter.
     void forget_gone() {
-        std::vector<const Peer *> last(terms_.voters.size(), nullptr);
+        std::vector<const Peer *> last(session_.voters.size(), nullptr);
         for (const auto &[key, peer] : peers_) {
             if (peer->voter_index < 0) continue;
             const Peer *&before = last[static_cast<std::size_t>(peer->voter_index)];
@@ -334,7 +334,7 @@ class LeaderLane {
                 mutated(Mutation::counts_its_unflushed_end) ? log_.end_offset() : log_.flushed_end();
         sorted_ = ends_;
         const Offset majority = majority_reached(sorted_.data(), static_cast<std::int64_t>(sorted_.size()));
-        if (majority > terms_.epoch_start && majority > high_watermark) {
+        if (majority > session_.epoch_start && majority > high_watermark) {
             high_watermark = majority;
             context_.out.advanced(majority);
         }
@@ -344,7 +344,7 @@ class LeaderLane {
         peer.is_parked = true;
         peer.correlation_id = correlation_id;
         peer.request_high_watermark = request_high_watermark;
-        peer.deadline_us = now_us + std::min(wait_us, terms_.fetch_wait_us_max);
+        peer.deadline_us = now_us + std::min(wait_us, session_.fetch_wait_us_max);
         peer.bytes_max = std::clamp<std::int64_t>(bytes_max, 1, answer_bytes_max);
         ++parked_;
         parked_voters_ += peer.voter_index >= 0;
@@ -395,7 +395,7 @@ class LeaderLane {
             peer.answered = context_.barriers.begun();
             peer.answered_us = now_us;
         }
-        fixed_.host = terms_.has_endpoint && peer.api_version >= endpoints_version_min ? context_.text(terms_.host) : Span{};
+        fixed_.host = session_.has_endpoint && peer.api_version >= endpoints_version_min ? context_.text(session_.host) : Span{};
         const ResponseVarying varying{peer.correlation_id, high_watermark, log_.start_offset(), records.size};
         FrameWriter head, tail;
         write_response(peer.api_version, head, fixed_, varying);
@@ -416,14 +416,14 @@ class LeaderLane {
     }
 
     void complete_barriers() {
-        if (context_.barriers.is_pending() && (high_watermark > terms_.epoch_start || mutated(Mutation::confirms_before_the_epochs_start)))
+        if (context_.barriers.is_pending() && (high_watermark > session_.epoch_start || mutated(Mutation::confirms_before_the_epochs_start)))
             context_.barriers.complete(high_watermark, context_.out);
     }
 
     // The key's place among the voters. One whose directory is not known (kraft.version 0) is known by its id.
     int voter_index(const ReplicaKey &key) const noexcept {
-        for (std::size_t i = 0; i < terms_.voters.size(); ++i) {
-            const ReplicaKey &voter = terms_.voters[i];
+        for (std::size_t i = 0; i < session_.voters.size(); ++i) {
+            const ReplicaKey &voter = session_.voters[i];
             if (voter.id == key.id && (is_zero(voter.directory_id.bytes) || voter.directory_id == key.directory_id)) return static_cast<int>(i);
         }
         return -1;
@@ -431,7 +431,7 @@ class LeaderLane {
 
     Context &context_;
     Log &log_;
-    const LeaderTerms terms_;
+    const LeaderSession session_;
     OpenBatch batch_;
     AwaitedObservers observers_;
     std::map<ReplicaKey, std::unique_ptr<Peer>> peers_;
@@ -439,7 +439,7 @@ class LeaderLane {
     std::int64_t parked_ = 0;
     std::int64_t parked_voters_ = 0;
     const int own_index_;
-    std::vector<Offset> ends_;  // flushed end of each voter, in the order of the terms
+    std::vector<Offset> ends_;  // flushed end of each voter, in the order of the session
     mutable std::vector<Offset> sorted_;  // scratch of as many, so that nothing is allocated on the way
     std::vector<Micros> confirmed_us_;  // when each voter surely followed still, in the same order; -1 unknown
     ResponseFixed fixed_;

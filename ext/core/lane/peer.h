@@ -30,7 +30,7 @@ struct Peer {
     }
 
     const ReplicaKey key;
-    int voter_index = -1;  // its place among the terms' voters; -1: an observer
+    int voter_index = -1;  // its place among the session's voters; -1: an observer
     Connection connection = no_connection;
     int api_version = 0;
     Offset end_offset = -1;

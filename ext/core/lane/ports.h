@@ -80,7 +80,7 @@ struct Identity {
     Uuid topic_id;
 };
 
-struct LeaderTerms {
+struct LeaderSession {
     std::int32_t epoch = -1;
     std::vector<ReplicaKey> voters;
     Offset epoch_start = -1;
@@ -91,7 +91,7 @@ struct LeaderTerms {
     std::int32_t port = -1;
 };
 
-struct FollowerTerms {
+struct FollowerSession {
     std::int32_t epoch = -1;
     std::int32_t leader_id = -1;
     Offset high_watermark = -1;

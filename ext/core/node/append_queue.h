@@ -263,7 +263,7 @@ class AppendQueue {
         if (waiter.slot || waiter.box) return lock_.section().post(waiter, result);
         if (!produces_.answer(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result)) return;
         Trace &trace = lane_.trace();
-        trace.told()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
+        trace.announcements()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
     }
 
     const Limits &limits_;                        // of what may wait

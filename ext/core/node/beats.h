@@ -29,7 +29,7 @@ struct SteadyBeat {
     std::string answer;
 };
 
-struct HeardBeat {
+struct AnsweredBeat {
     std::int32_t broker_id = -1;
     std::int64_t broker_epoch = -1;
     std::int64_t contact_us = 0;
@@ -48,12 +48,12 @@ class SteadyBeats {
         std::lock_guard guard(mutex_);
         leader_epoch_ = leader_epoch;
         kept_.clear();
-        heard_.clear();
+        answered_.clear();
     }
 
     void keep(SteadyBeat beat) {
         std::lock_guard guard(mutex_);
-        heard_.reserve(kept_.size() + 1);
+        answered_.reserve(kept_.size() + 1);
         kept_.insert_or_assign(beat.broker_id, std::move(beat));
     }
 
@@ -72,30 +72,30 @@ class SteadyBeats {
         FrameReader in(frame.data, frame.size);
         std::int16_t version;
         std::int32_t correlation_id;
-        HeardBeat heard;
+        AnsweredBeat beat;
         if (!in.expect(heartbeat_api_key) || !in.take(&version) || !in.take(&correlation_id) || !in.skip_string()) return false;
-        if (!in.expect<std::uint8_t>(0) || !in.take(&heard.broker_id) || !in.take(&heard.broker_epoch)) return false;
-        if (!in.take(&heard.metadata_offset)) return false;
+        if (!in.expect<std::uint8_t>(0) || !in.take(&beat.broker_id) || !in.take(&beat.broker_epoch)) return false;
+        if (!in.take(&beat.metadata_offset)) return false;
         std::lock_guard guard(mutex_);
-        const auto found = kept_.find(heard.broker_id);
+        const auto found = kept_.find(beat.broker_id);
         if (found == kept_.end() || leader_epoch != leader_epoch_) return false;
         const SteadyBeat &kept = found->second;
-        if (kept.version != version || kept.broker_epoch != heard.broker_epoch || heard.metadata_offset < kept.metadata_offset_min) return false;
+        if (kept.version != version || kept.broker_epoch != beat.broker_epoch || beat.metadata_offset < kept.metadata_offset_min) return false;
         if (!in.expect_bytes(kept.wishes.data(), static_cast<std::int64_t>(kept.wishes.size())) || !in.at_end()) return false;
-        heard.contact_us = now_us;
-        heard_.insert_or_assign(heard.broker_id, heard);
+        beat.contact_us = now_us;
+        answered_.insert_or_assign(beat.broker_id, beat);
         answer->size = static_cast<std::int64_t>(kept.answer.size());
         std::memcpy(answer->bytes, kept.answer.data(), kept.answer.size());
         store_big_endian(answer->bytes, correlation_id);
         return true;
     }
 
-    std::vector<HeardBeat> heard() {
+    std::vector<AnsweredBeat> take_answered() {
         std::lock_guard guard(mutex_);
-        std::vector<HeardBeat> taken;
-        taken.reserve(heard_.size());
-        for (const auto &[broker_id, each] : heard_) taken.push_back(each);
-        heard_.clear();
+        std::vector<AnsweredBeat> taken;
+        taken.reserve(answered_.size());
+        for (const auto &[broker_id, each] : answered_) taken.push_back(each);
+        answered_.clear();
         return taken;
     }
 
@@ -103,7 +103,7 @@ class SteadyBeats {
     std::mutex mutex_;
     std::int32_t leader_epoch_ = -1;
     std::unordered_map<std::int32_t, SteadyBeat> kept_;
-    std::unordered_map<std::int32_t, HeardBeat> heard_;
+    std::unordered_map<std::int32_t, AnsweredBeat> answered_;
 };
 
 }  // namespace fastquorum::node

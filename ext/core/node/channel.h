@@ -111,7 +111,7 @@ enum class ChannelState {
 struct Channel {
     Channel(Connection its_number, int descriptor, bool is_accepted, std::int64_t frame_bytes_max, Micros now_us, Crowd &its_crowd)
         : number(its_number), fd(descriptor), accepted(is_accepted),
-          state(is_accepted ? ChannelState::open : ChannelState::connecting), opened_us(now_us), heard_us(now_us),
+          state(is_accepted ? ChannelState::open : ChannelState::connecting), opened_us(now_us), contact_us(now_us),
           splitter(frame_bytes_max), crowd(its_crowd) {}
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
@@ -205,7 +205,7 @@ struct Channel {
         if (partial != never && now_us - partial > partial_us_max) return true;
         if (unsent_since_us != never && now_us - unsent_since_us > partial_us_max) return true;
         if (accepted && !seen_frame.load(std::memory_order_relaxed) && now_us - opened_us > partial_us_max) return true;
-        return accepted && now_us - heard_us.load(std::memory_order_relaxed) > idle_us_max;
+        return accepted && now_us - contact_us.load(std::memory_order_relaxed) > idle_us_max;
     }
 
     // How many Produces were answered before: the number of the first one that waits.
@@ -273,7 +273,7 @@ struct Channel {
     unsigned interest = 0;
     const Micros opened_us;
     // Written by the shell's thread without the lock.
-    std::atomic<Micros> heard_us;
+    std::atomic<Micros> contact_us;
     std::atomic<Micros> partial_since_us{never};
     std::atomic<std::int64_t> partial_bytes{0};
     std::deque<std::vector<std::uint8_t>> outbox;

@@ -96,7 +96,7 @@ class ConnectionTable {
     // TCP has connected it.
     void connected(Channel &channel) {
         channel.state = ChannelState::open;
-        channel.heard_us.store(now_us(), std::memory_order_relaxed);
+        channel.contact_us.store(now_us(), std::memory_order_relaxed);
         set_interest(channel);
         report(EventKind::connected, channel);
     }
@@ -289,9 +289,9 @@ class ConnectionTable {
     Connection oldest_silent(Micros at_us, Micros silent_us_min) const noexcept {
         const Channel *oldest = nullptr;
         for (const auto &[number, channel] : channels_) {
-            const Micros heard = channel->heard_us.load(std::memory_order_relaxed);
-            if (channel->yields() && at_us - heard >= silent_us_min &&
-                (oldest == nullptr || heard < oldest->heard_us.load(std::memory_order_relaxed)))
+            const Micros contact_us = channel->contact_us.load(std::memory_order_relaxed);
+            if (channel->yields() && at_us - contact_us >= silent_us_min &&
+                (oldest == nullptr || contact_us < oldest->contact_us.load(std::memory_order_relaxed)))
                 oldest = channel.get();
         }
         return oldest == nullptr ? lane::no_connection : oldest->number;

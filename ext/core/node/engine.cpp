@@ -145,28 +145,28 @@ void Engine::room_sought() {
 
 // --- raft's side -----------------------------------------------------------------------------------------------------
 
-bool Engine::may_lead(const lane::LeaderTerms &terms) {
+bool Engine::may_lead(const lane::LeaderSession &session) {
     Section section(lock_);
-    return lane_.is_closed() && lane_.lane().may_lead(terms);
+    return lane_.is_closed() && lane_.lane().may_lead(session);
 }
 
-void Engine::open_leader(const lane::LeaderTerms &terms, Micros at_us) {
+void Engine::open_leader(const lane::LeaderSession &session, Micros at_us) {
     Section section(lock_);
     appends_.set_appended_us(at_us);
     lane_.trace().opened(true);
     python_watch_.begin_anew();
-    lane_.check(lane_.lane().open_leader(terms, at_us));
+    lane_.check(lane_.lane().open_leader(session, at_us));
 }
 
-bool Engine::may_follow(const lane::FollowerTerms &terms) {
+bool Engine::may_follow(const lane::FollowerSession &session) {
     Section section(lock_);
-    return lane_.is_closed() || lane_.lane().follows(terms);
+    return lane_.is_closed() || lane_.lane().follows(session);
 }
 
-void Engine::open_follower(const lane::FollowerTerms &terms, Micros at_us) {
+void Engine::open_follower(const lane::FollowerSession &session, Micros at_us) {
     Section section(lock_);
     if (!lane_.is_follower()) lane_.trace().opened(false);
-    lane_.check(lane_.lane().open_follower(terms, at_us));
+    lane_.check(lane_.lane().open_follower(session, at_us));
 }
 
 void Engine::attach_leader(Connection connection, int api_version, Micros at_us) {
@@ -372,25 +372,25 @@ std::vector<Histogram> Engine::stage_histograms() {
         lane_.trace().copy(&found);
     }
     found.resize(measures);
-    told()->copy(&found[static_cast<std::size_t>(Measure::committed_told)], &found[static_cast<std::size_t>(Measure::append_told)]);
+    announcements()->copy(&found[static_cast<std::size_t>(Measure::committed_announced)], &found[static_cast<std::size_t>(Measure::append_announced)]);
     return found;
 }
 
 void Engine::trace_start(std::size_t capacity) {
     std::vector<Group> groups(capacity);
-    told()->use(std::vector<ToldRange>(capacity));
+    announcements()->use(std::vector<AnnouncedRange>(capacity));
     Section section(lock_);
     groups = lane_.trace().use(std::move(groups), true);
 }
 
 void Engine::trace_stop() {
     std::vector<Group> groups(Trace::window);
-    told()->use({});
+    announcements()->use({});
     Section section(lock_);
     groups = lane_.trace().use(std::move(groups), false);
 }
 
-std::int64_t Engine::trace_read(std::vector<Group> *groups, std::vector<ToldRange> *ranges) {
+std::int64_t Engine::trace_read(std::vector<Group> *groups, std::vector<AnnouncedRange> *ranges) {
     static constexpr std::size_t part = 1024;
     std::uint64_t next = 0, lost = 0;
     for (std::size_t before = 1; before != groups->size();) {
@@ -400,7 +400,7 @@ std::int64_t Engine::trace_read(std::vector<Group> *groups, std::vector<ToldRang
         next = lane_.trace().read(next, part, groups);
         lost = lane_.trace().lost();
     }
-    told()->read(ranges);
+    announcements()->read(ranges);
     return static_cast<std::int64_t>(lost);
 }
 

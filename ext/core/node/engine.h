@@ -114,17 +114,17 @@ class FASTQUORUM_API Engine final {
 
     // --- raft's side -------------------------------------------------------------------------------------------------
 
-    bool may_lead(const lane::LeaderTerms &terms);
-    void open_leader(const lane::LeaderTerms &terms, Micros at_us);
-    bool may_follow(const lane::FollowerTerms &terms);
-    void open_follower(const lane::FollowerTerms &terms, Micros at_us);
+    bool may_lead(const lane::LeaderSession &session);
+    void open_leader(const lane::LeaderSession &session, Micros at_us);
+    bool may_follow(const lane::FollowerSession &session);
+    void open_follower(const lane::FollowerSession &session, Micros at_us);
     void attach_leader(Connection connection, int api_version, Micros at_us);
     void detach(Connection connection);
     void admit(const lane::Admission &fetch, Micros at_us);
     // Frozen from here on; what was handed up or unparked meanwhile is in the news.
     lane::State freeze();
     void resume(Micros at_us);
-    // The terms end. What their lane has sent and a socket has not taken yet must not leave later (rule 3): such a connection
+    // The session ends. What their lane has sent and a socket has not taken yet must not leave later (rule 3): such a connection
     // is given up.
     lane::State close();
     lane::State state();
@@ -187,7 +187,7 @@ class FASTQUORUM_API Engine final {
     void trace_start(std::size_t capacity);
     void trace_stop();
     // What is recorded; how many groups more were, and have been overwritten. The lock is held for a part of it at a time.
-    std::int64_t trace_read(std::vector<Group> *groups, std::vector<ToldRange> *ranges);
+    std::int64_t trace_read(std::vector<Group> *groups, std::vector<AnnouncedRange> *ranges);
 
     // --- connections: see ConnectionTable ----------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class FASTQUORUM_API Engine final {
 
    private:
     // It is the same as long as the engine is.
-    const ToldRef &told() noexcept { return lane_.trace().told(); }
+    const AnnouncementsRef &announcements() noexcept { return lane_.trace().announcements(); }
 
     const pid_t process_ = System::process();  // a forked child is another one, and has no threads
     const Limits limits_;               // what the node is held to

@@ -24,11 +24,11 @@ class Slot {
    public:
     static constexpr std::uint32_t waiting = 0, known = 1;
 
-    // Under the lane lock; `wake` follows when that is released. `told` measures how long it takes until the thread knows.
-    void set(std::int64_t result, Stamp its_stamp = {}, const ToldRef &told = nullptr) noexcept {
+    // Under the lane lock; `wake` follows when that is released. `announcements` measures how long it takes until the thread knows.
+    void set(std::int64_t result, Stamp its_stamp = {}, const AnnouncementsRef &announcements = nullptr) noexcept {
         result_ = result;
         stamp_ = its_stamp;
-        if (its_stamp.appended_us != 0) told_ = told;
+        if (its_stamp.appended_us != 0) announcements_ = announcements;
         // Not `release` alone: `wake` must not look for sleepers before this is seen, or one of them sleeps on for ever.
         state_.store(known, std::memory_order_seq_cst);
     }
@@ -70,15 +70,15 @@ class Slot {
    private:
     // It is known to whom it is for. Counts once, whoever comes first.
     void tell() noexcept {
-        if (told_ != nullptr && !is_told_.exchange(true, std::memory_order_relaxed)) told_->note_one(result_, stamp_, now_ns());
+        if (announcements_ != nullptr && !is_counted_.exchange(true, std::memory_order_relaxed)) announcements_->note_one(result_, stamp_, now_ns());
     }
 
     std::atomic<std::uint32_t> state_{waiting};
     std::atomic<std::int32_t> sleepers_{0};
     std::int64_t result_ = 0;
     Stamp stamp_;
-    ToldRef told_;
-    std::atomic<bool> is_told_{false};
+    AnnouncementsRef announcements_;
+    std::atomic<bool> is_counted_{false};
 };
 
 // Results for objects of Python's, which some thread of Python's collects. The objects are references that whoever appends
@@ -101,11 +101,11 @@ class Mailbox {
     // False in a forked child, with which the eventfd is shared: to read it there would take the parent's signal away.
     bool is_in_own_process() const noexcept { return process_ == System::process(); }
 
-    // True: `signal` is to follow when the lock is released. `told` is the same each time: one shell posts here.
-    bool post(void *object, std::int64_t result, Stamp stamp = {}, const ToldRef &told = nullptr) {
+    // True: `signal` is to follow when the lock is released. `announcements` is the same each time: one shell posts here.
+    bool post(void *object, std::int64_t result, Stamp stamp = {}, const AnnouncementsRef &announcements = nullptr) {
         std::lock_guard guard(mutex_);
         letters_.push_back({object, result, stamp});
-        if (stamp.appended_us != 0 && told_ != told) told_ = told;
+        if (stamp.appended_us != 0 && announcements_ != announcements) announcements_ = announcements;
         const bool is_first = !is_signalled_;
         is_signalled_ = true;
         return is_first;
@@ -115,15 +115,15 @@ class Mailbox {
 
     // All that came. Whatever comes from here on signals again.
     void collect(std::vector<Letter> *letters) noexcept {
-        ToldRef told;
+        AnnouncementsRef announcements;
         {
             std::lock_guard guard(mutex_);
             if (is_signalled_) readable_.drain();
             is_signalled_ = false;
             letters->swap(letters_);
-            told = told_;
+            announcements = announcements_;
         }
-        if (told != nullptr && !letters->empty()) told->note(*letters, now_ns());
+        if (announcements != nullptr && !letters->empty()) announcements->note(*letters, now_ns());
     }
 
     // Those from `first` on were collected and not told: they are the next to come, before all that came meanwhile.
@@ -146,7 +146,7 @@ class Mailbox {
     std::mutex mutex_;
     bool is_signalled_ = false;
     std::vector<Letter> letters_;
-    ToldRef told_;
+    AnnouncementsRef announcements_;
 };
 
 using MailboxRef = std::shared_ptr<Mailbox>;

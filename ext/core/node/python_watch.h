@@ -63,7 +63,7 @@ class PythonWatch {
     std::uint64_t times_taken_seen_ = 0;     // how often Python had taken its news at the last look
     int looks_ = 0;                          // in a row that found it had not
     Micros look_at_us_ = never;              // see deadline_us()
-    bool is_given_up_ = false;               // until the terms end
+    bool is_given_up_ = false;               // until the session ends
     std::atomic<bool> is_giving_up_{false};  // and Python does not know
 };
 

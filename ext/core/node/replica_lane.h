@@ -93,10 +93,10 @@ class ReplicaLane {
 
     void serve(Connection connection, Span frame, Micros at_us) {
         Trace &trace = log_.trace();
-        const Nanos heard = now_ns();
-        trace.begin(heard);
+        const Nanos received = now_ns();
+        trace.begin(received);
         check(lane_.on_frame(connection, frame, at_us));
-        if (trace.awaits(Stage::acked)) trace.acked(lane_.acked_end(), heard);
+        if (trace.awaits(Stage::acked)) trace.acked(lane_.acked_end(), received);
     }
 
     // What is due by now. When the next is; never: nothing is.

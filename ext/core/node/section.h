@@ -94,11 +94,11 @@ class Section {
         const Trace &trace = lock_.lane_.trace();
         if (waiter.slot) {
             slots_.push_back(waiter.slot);  // first: nothing is told that may have to be told again
-            waiter.slot->set(result, trace.stamp(waiter.appended_us), trace.told());
+            waiter.slot->set(result, trace.stamp(waiter.appended_us), trace.announcements());
             waiter.slot.reset();
         } else {
             boxes_.push_back(waiter.box);
-            if (!waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.told())) boxes_.pop_back();
+            if (!waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.announcements())) boxes_.pop_back();
         }
     }
 

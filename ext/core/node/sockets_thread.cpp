@@ -151,7 +151,7 @@ std::int64_t SocketsThread::receive(const ChannelRef &channel, std::uint8_t *buf
     const Micros at_us = now_us();
     bool is_good = size > 0;
     if (is_good) {
-        channel->heard_us.store(at_us, std::memory_order_relaxed);
+        channel->contact_us.store(at_us, std::memory_order_relaxed);
         bool had_frame = false;
         is_good = channel->splitter.feed(buffer, size, [&](Span frame) {
             had_frame = true;

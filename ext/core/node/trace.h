@@ -2,7 +2,7 @@
 //
 // A `Group` is what is written at once: on a leader a batch, on a follower the records of one answer. Groups come in the
 // order of the log, so a stage is reached by all groups up to some offset: each stage has a cursor, and nothing is searched.
-// `Trace` is the lane lock's, as the log is. `Told` has a lock of its own: who is told hears of it outside of the lane lock.
+// `Trace` is the lane lock's, as the log is. `Announcements` has a lock of its own: who is told hears of it outside of the lane lock.
 // The pure twin is kernels/pure/stages.py; what the stages mean stands in kernels/stages.py.
 #pragma once
 
@@ -48,7 +48,7 @@ class Histogram {
     std::array<std::int64_t, bucket_count> counts{};
 };
 
-// The order is kernels.stages.STAGES'.
+// The order is kernels.stages.STAGES', where the last two are committed_told and append_told, as metrics name them.
 enum class Measure : int {
     append_written,
     written_sent,
@@ -56,8 +56,8 @@ enum class Measure : int {
     sync,
     sent_acked,
     written_committed,
-    committed_told,
-    append_told,
+    committed_announced,
+    append_announced,
     count,
 };
 inline constexpr std::size_t measures = static_cast<std::size_t>(Measure::count);
@@ -82,25 +82,25 @@ struct Stamp {
     Micros committed_us = 0;
 };
 
-// Appends that were told at once: base offsets from `first` to `last`.
-struct ToldRange {
+// Appends that were announced at once: base offsets from `first` to `last`.
+struct AnnouncedRange {
     Offset first = 0;
     Offset last = 0;
     Nanos at = 0;
 };
 
-// How long it takes until whoever waits for a commit has heard of it.
-class Told {
+// How long it takes until the waiters of a commit know of it, and the latest announcements.
+class Announcements {
    public:
     // `Letters` have a `result`, the base offset or a negative number, and a `stamp`.
     template <typename Letters>
     void note(const Letters &letters, Nanos at) noexcept {
-        ToldRange range{-1, -1, at};
+        AnnouncedRange range{-1, -1, at};
         std::lock_guard guard(mutex_);
         for (const auto &each : letters) {
             if (each.result < 0 || each.stamp.appended_us == 0) continue;
-            committed_told_.add(at - each.stamp.committed_us * ns_per_us);
-            append_told_.add(at - each.stamp.appended_us * ns_per_us);
+            committed_announced_.add(at - each.stamp.committed_us * ns_per_us);
+            append_announced_.add(at - each.stamp.appended_us * ns_per_us);
             range.first = range.first < 0 ? each.result : std::min(range.first, each.result);
             range.last = std::max(range.last, each.result);
         }
@@ -115,44 +115,44 @@ class Told {
         note(std::array<Letter, 1>{{{result, stamp}}}, at);
     }
 
-    void copy(Histogram *committed_told, Histogram *append_told) {
+    void copy(Histogram *committed_announced, Histogram *append_announced) {
         std::lock_guard guard(mutex_);
-        *committed_told = committed_told_;
-        *append_told = append_told_;
+        *committed_announced = committed_announced_;
+        *append_announced = append_announced_;
     }
 
     // An empty ring ends it.
-    std::vector<ToldRange> use(std::vector<ToldRange> ring) {
+    std::vector<AnnouncedRange> use(std::vector<AnnouncedRange> ring) {
         std::lock_guard guard(mutex_);
         head_ = 0;
         return std::exchange(ring_, std::move(ring));
     }
 
-    void read(std::vector<ToldRange> *copy) {
+    void read(std::vector<AnnouncedRange> *copy) {
         std::lock_guard guard(mutex_);
         copy->assign(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(head_, ring_.size())));
     }
 
    private:
     std::mutex mutex_;
-    Histogram committed_told_;
-    Histogram append_told_;
-    std::vector<ToldRange> ring_;
+    Histogram committed_announced_;
+    Histogram append_announced_;
+    std::vector<AnnouncedRange> ring_;
     std::uint64_t head_ = 0;
 };
 
-using ToldRef = std::shared_ptr<Told>;
+using AnnouncementsRef = std::shared_ptr<Announcements>;
 
 class Trace {
    public:
     // Groups on their way that are measured; with more of them the oldest are given up. Recorded are as many as was asked for.
     static constexpr std::size_t window = 256;
 
-    Trace() : told_(std::make_shared<Told>()), groups_(window) {}
+    Trace() : announcements_(std::make_shared<Announcements>()), groups_(window) {}
     Trace(const Trace &) = delete;
     Trace &operator=(const Trace &) = delete;
 
-    const ToldRef &told() const noexcept { return told_; }
+    const AnnouncementsRef &announcements() const noexcept { return announcements_; }
 
     // --- what happens, in the order of the log -----------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Trace {
 
     // --- looking at it -----------------------------------------------------------------------------------------------
 
-    // All but those of `Told`.
+    // All but those of `Announcements`.
     void copy(std::vector<Histogram> *histograms) const { histograms->assign(histograms_.begin(), histograms_.end()); }
 
     // Record in here from now on, or, with one of `window`, no more. What was used before is given back, to be freed elsewhere.
@@ -268,7 +268,7 @@ class Trace {
         }
     }
 
-    const ToldRef told_;
+    const AnnouncementsRef announcements_;
     std::array<Histogram, measures - 2> histograms_{};
     std::vector<Group> groups_;
     std::uint64_t head_ = 0;

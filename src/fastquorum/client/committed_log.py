@@ -261,10 +261,10 @@ class CommittedLog:
             partition_max_bytes=size_bytes,
         )
         if self._user_topic is None:
-            version, asked = _BY_ID_VERSION, topic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+            version, requested = _BY_ID_VERSION, topic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
         else:
-            version, asked = _BY_NAME_VERSION, topic(topic=self._user_topic, partitions=[partition])
-        request = FetchRequest(max_bytes=size_bytes, topics=[asked])
+            version, requested = _BY_NAME_VERSION, topic(topic=self._user_topic, partitions=[partition])
+        request = FetchRequest(max_bytes=size_bytes, topics=[requested])
         response = self._client.ask(source.endpoint, request, version, FetchResponse, self._deadline)
         if response.error_code or len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
             raise PeerProtocolError(f"Fetch: {error_name(response.error_code)}")

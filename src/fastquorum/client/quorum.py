@@ -149,17 +149,17 @@ class QuorumClient(Guarded):
     def _without_leader(self, endpoint: Endpoint, deadline: Deadline) -> str:
         """What a node that knows no leader says of it; asked now and then."""
         now_s = time.monotonic()
-        said, at_s = self._explained.get(endpoint, ("", -math.inf))
+        explanation, at_s = self._explained.get(endpoint, ("", -math.inf))
         if now_s - at_s >= SAY_SO_S:
-            said, soon = "", deadline.sooner(1.0)
+            explanation, soon = "", deadline.sooner(1.0)
             with contextlib.suppress(NotSent, NoAnswer, PeerProtocolError):
-                said = why_leaderless(
+                explanation = why_leaderless(
                     self.ask(endpoint, describe_request(), DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, soon)
                 )
-            self._explained[endpoint] = said, now_s
+            self._explained[endpoint] = explanation, now_s
         if try_elsewhere(endpoint.host) and endpoint in self._connections:  # one name may be several nodes
             self._connections.pop(endpoint).close()
-        return f"{endpoint.address} knows no leader" + (f" ({said})" if said else "")
+        return f"{endpoint.address} knows no leader" + (f" ({explanation})" if explanation else "")
 
     def forget_leader(self) -> None:
         """Look for it again: it failed us."""
@@ -375,11 +375,11 @@ class QuorumClient(Guarded):
             log_end = next(row.log_end_offset for row in first.current_voters if row.replica_id == first.leader_id)
             seen = {row.replica_id: (0, began) for row in first.current_voters}
             while True:
-                asked = time.monotonic()
+                requested_s = time.monotonic()
                 now = self.describe(deadline).topics[0].partitions[0]
                 if (now.leader_id, now.leader_epoch) != (first.leader_id, first.leader_epoch):
                     break
-                count_contacts(now, asked, seen)
+                count_contacts(now, requested_s, seen)
                 confirmed = sum(count >= 2 or node == now.leader_id for node, (count, _) in seen.items())
                 if confirmed > len(seen) // 2 and now.high_watermark >= log_end:
                     return now.high_watermark

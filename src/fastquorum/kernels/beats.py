@@ -33,7 +33,7 @@ class SteadyBeat(NamedTuple):
     """The response frame, without its length; the correlation id, its first four bytes, is filled in."""
 
 
-class HeardBeat(NamedTuple):
+class AnsweredBeat(NamedTuple):
     """A broker's latest heartbeat that was answered here."""
 
     broker_id: NodeId
@@ -62,5 +62,5 @@ class SteadyBeats(Protocol):
         """The answer to a request, if it is a kept broker's heartbeat and the lead of that epoch is the one that began
         here; then the broker was heard now. Else None, and nothing has changed."""
 
-    def heard(self) -> list[HeardBeat]:
+    def take_answered(self) -> list[AnsweredBeat]:
         """Who was heard since the last call, forgotten since or not. In no order."""

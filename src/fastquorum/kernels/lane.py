@@ -107,8 +107,8 @@ class LaneIdentity(NamedTuple):
     topic_id: Uuid
 
 
-class LeaderTerms(NamedTuple):
-    """On what terms a leader's lane is open; set when raft/ has made the lead durable (rule 1)."""
+class LeaderSession(NamedTuple):
+    """What a leader's lane is opened with, once raft/ has made the lead durable (rule 1)."""
 
     epoch: Epoch
     voters: tuple[ReplicaKey, ...]
@@ -122,7 +122,7 @@ class LeaderTerms(NamedTuple):
     out."""
 
 
-class FollowerTerms(NamedTuple):
+class FollowerSession(NamedTuple):
     epoch: Epoch
     leader_id: NodeId
     high_watermark: Offset
@@ -132,8 +132,8 @@ class FollowerTerms(NamedTuple):
     fetch_wait_us_max: Micros
 
 
-def same_terms(a: LeaderTerms | FollowerTerms | None, b: LeaderTerms | FollowerTerms | None) -> bool:
-    """Equal but for the high watermark, which moves on inside the lane; everything else makes other terms."""
+def same_session(a: LeaderSession | FollowerSession | None, b: LeaderSession | FollowerSession | None) -> bool:
+    """Equal but for the high watermark, which moves on inside the lane; everything else makes another session."""
     if a is None or b is None:
         return a is b
     return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)
@@ -184,7 +184,7 @@ class LaneState(NamedTuple):
     peers: tuple[PeerState, ...]
     """Leader: every admitted peer, sorted by key. Follower: empty."""
     leader_contact_us: Micros
-    """Follower: last good response of the leader; -1 never on these terms."""
+    """Follower: last good response of the leader; -1 never in this session."""
     fetch_sent_us: Micros
     """Follower: when the Fetch in flight was sent; -1 none in flight."""
     fetch_in_flight: int
@@ -271,10 +271,10 @@ class Lane(Protocol):
     # A lane that opens is not frozen. `close` leaves it frozen, as `freeze` does: the shell ends every decision of
     # raft/ with `open_...` or with `resume`, which does nothing on a closed lane but unfreeze it.
 
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
         """Lead (rule 1: asserts that the log ends in a record of the epoch). The lane must be closed."""
 
-    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
+    def open_follower(self, session: FollowerSession, now_us: Micros) -> list[Output]:
         """Follow; `attach_leader` comes next. Allowed on an open lane for the same epoch and leader: it keeps its
         connection, and a new attempt sends another Fetch."""
 
@@ -297,14 +297,14 @@ class Lane(Protocol):
         whole."""
 
     def resume(self, now_us: Micros) -> list[Output]:
-        """raft/ has decided and the terms stand: go on with what waited.
+        """raft/ has decided and the session stands: go on with what waited.
 
         A follower that handed up the answer to its Fetch sends the next one at once: to back off, raft/ closes the lane
         or the connection is detached.
         """
 
     def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
-        """The terms end. Outputs are only Unparked and failed BarrierDone: nothing of the epoch is sent after this."""
+        """The session ends. Outputs: only Unparked and failed BarrierDone: nothing of the epoch is sent after this."""
 
     # the shell's side
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[Output]:

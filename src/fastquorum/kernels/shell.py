@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from fastquorum.kernels.native._beats import SteadyBeats as SteadyBeats
-    from fastquorum.kernels.native._produce import ProduceDoor as ProduceDoor
+    from fastquorum.kernels.native._produce import ProduceApi as ProduceApi
     from fastquorum.kernels.native._shell import Shell as Shell
     from fastquorum.kernels.native._waiters import Mailbox as Mailbox
     from fastquorum.kernels.native._waiters import Slot as Slot
@@ -20,7 +20,7 @@ class NativeShell(NamedTuple):
     Shell: "type[Shell]"
     Mailbox: "type[Mailbox]"
     Slot: "type[Slot]"
-    ProduceDoor: "type[ProduceDoor]"
+    ProduceApi: "type[ProduceApi]"
     arm_failpoint: Callable[[str, str, int, int], bool]
 
 
@@ -29,4 +29,4 @@ def load_shell() -> NativeShell:
     shell, waiters, produce = (
         importlib.import_module(f"fastquorum.kernels.native.{name}") for name in ("_shell", "_waiters", "_produce")
     )
-    return NativeShell(shell.Shell, waiters.Mailbox, waiters.Slot, produce.ProduceDoor, shell.arm_failpoint)
+    return NativeShell(shell.Shell, waiters.Mailbox, waiters.Slot, produce.ProduceApi, shell.arm_failpoint)

@@ -148,7 +148,7 @@ class TraceRead(NamedTuple):
     """Earlier ones that were recorded and have been overwritten."""
 
 
-ToldRange = tuple[Offset, Offset, Nanos]
+AnnouncedRange = tuple[Offset, Offset, Nanos]
 """Appends that heard of their commit at one moment: their base offsets, from the first to the last."""
 
 
@@ -173,7 +173,7 @@ class Stages(Protocol):
     def flushed(self, end_offset: Offset, at_ns: Nanos) -> None: ...
     def acked(self, end_offset: Offset, at_ns: Nanos) -> None: ...
     def committed(self, end_offset: Offset, at_ns: Nanos) -> None: ...
-    def told(self, base_offset: Offset, appended_us: Micros, committed_us: Micros, at_ns: Nanos) -> None: ...
+    def announced(self, base_offset: Offset, appended_us: Micros, committed_us: Micros, at_ns: Nanos) -> None: ...
     def histograms(self) -> dict[str, StageHistogram]:
         """By the names of STAGES."""
 
@@ -191,7 +191,7 @@ def load_stages(name: Literal["native", "pure"]) -> type[Stages]:
     return cast(type[Stages], module.Stages)
 
 
-def with_resolved(groups: Sequence[TracedGroup], told: Iterable[ToldRange]) -> list[TracedGroup]:
+def with_resolved(groups: Sequence[TracedGroup], announced: Iterable[AnnouncedRange]) -> list[TracedGroup]:
     """The groups, each with the moment when the last of its appends was told."""
     resolved = [0] * len(groups)
     ends: list[Offset] = []
@@ -201,7 +201,7 @@ def with_resolved(groups: Sequence[TracedGroup], told: Iterable[ToldRange]) -> l
             # A log that was cut back goes on at lower offsets: what was cut off was never committed.
             ends.append(group.end_offset)
             indices.append(index)
-    for first, last, at_ns in told:
+    for first, last, at_ns in announced:
         for place in range(bisect_right(ends, first), len(ends)):
             group = groups[indices[place]]
             if group.base_offset > last:

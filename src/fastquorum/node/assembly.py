@@ -10,7 +10,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.lease import LeasePromise
 from fastquorum.node.clients.context import ClientContext
-from fastquorum.node.clients.server import Door
+from fastquorum.node.clients.server import ClientApis
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.metadata.controller import ControllerRole
@@ -156,7 +156,7 @@ def _services(replica: ReplicaView, member: Member, config: QuorumConfig, kernel
     fast_path = replica.shell.fast_path
     if fast_path is not None and member.log_kind is not LogKind.METADATA:  # whose records the door reads
         fast_path.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
-    return Services(Door(context, forwarding, controller), controller)
+    return Services(ClientApis(context, forwarding, controller), controller)
 
 
 def _controller(

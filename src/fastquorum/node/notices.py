@@ -23,22 +23,22 @@ class Notices:
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._said: dict[tuple[str, NodeId], tuple[str, Micros]] = {}
+        self._noticed: dict[tuple[str, NodeId], tuple[str, Micros]] = {}
         """What was said last of which node, and when; the oldest first."""
 
     def give(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
         """`event` names the kind for machines; `sentence` says for people what is wrong, where, and what to do."""
         key = event, about
-        last = self._said.get(key)
+        last = self._noticed.get(key)
         if last is not None and (last[0] == sentence or now_us < last[1] + AGAIN_US):
             return
-        if last is None and len(self._said) >= NOTICES_MAX:
-            oldest = next(iter(self._said))
-            if now_us < self._said[oldest][1] + AGAIN_US:
+        if last is None and len(self._noticed) >= NOTICES_MAX:
+            oldest = next(iter(self._noticed))
+            if now_us < self._noticed[oldest][1] + AGAIN_US:
                 return
-            del self._said[oldest]
-        self._said.pop(key, None)
-        self._said[key] = sentence, now_us
+            del self._noticed[oldest]
+        self._noticed.pop(key, None)
+        self._noticed[key] = sentence, now_us
         self._listener.on_notice(event, sentence)
 
     def on_refused_answer(self, node_id: NodeId, error: WireError | CorruptionError, now_us: Micros) -> None:

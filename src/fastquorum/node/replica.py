@@ -16,7 +16,7 @@ from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireE
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.causes import leadership_cause, reason_of
-from fastquorum.node.clients.server import Door
+from fastquorum.node.clients.server import ClientApis
 from fastquorum.node.explaining import explain
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.sections import Critical, FailureStops
@@ -49,7 +49,7 @@ ROOM_LOOK_US: Final = 250 * MS
 class Services(NamedTuple):
     """What serves others over one replica."""
 
-    door: Door
+    clients: ClientApis
     controller: ControllerRole | None
     """Of a metadata log that a controller writes."""
 
@@ -95,8 +95,8 @@ class Replica:
             fetched=self._fetched,
             transport=transport,
             clock_ms=clock_ms,
-            on_drained=lambda connection: self._door.on_drained(connection),
-            on_gone=lambda connection: self._door.forget(connection),
+            on_drained=lambda connection: self._clients.on_drained(connection),
+            on_gone=lambda connection: self._clients.forget(connection),
         )
         self._no_ops = no_ops
         self._leaderships: list[fx.LeadershipChanged] = []
@@ -107,7 +107,7 @@ class Replica:
         self._room_at_us: Micros = -1
         """When to look whether it has room again."""
         shell.not_leader = self.not_leader
-        self._door, self._controller = serve(self)
+        self._clients, self._controller = serve(self)
 
     # --- where things stand -------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Replica:
     @property
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due; -1 never."""
-        due = [each for each in (self.shell.deadline_us, self.raft.deadline_us, self._door.deadline_us) if each >= 0]
+        due = [each for each in (self.shell.deadline_us, self.raft.deadline_us, self._clients.deadline_us) if each >= 0]
         if self._no_ops is not None and self._no_ops.deadline_us >= 0:
             due.append(self._no_ops.deadline_us)
         if self._controller is not None and self._controller.deadline_us >= 0:
@@ -217,7 +217,7 @@ class Replica:
             if 0 <= self._room_at_us <= now_us:
                 self._room_at_us = now_us + ROOM_LOOK_US
             self.reachability.look(now_us)
-            self._door.on_tick(now_us)
+            self._clients.on_tick(now_us)
             if self._no_ops is not None:
                 self._no_ops.on_tick(now_us)
             if self._controller is not None:
@@ -246,7 +246,7 @@ class Replica:
                     if self.log.is_full == self._is_full:
                         break
             if not self._stopped and not self.is_leader:
-                self._door.not_leading()
+                self._clients.not_leading()
             if not self._stopped and self._controller is not None:
                 self._controller.on_turn(now_us)
         self._tell(now_us)
@@ -276,7 +276,7 @@ class Replica:
             if self.connections.set_aside(Waiting(connection, frame, is_outgoing=False)):
                 with self._lock:
                     self.shell.resume(now_us)
-            elif not self._to_door(connection, frame, now_us):
+            elif not self._offer_to_clients(connection, frame, now_us):
                 self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.take()
@@ -289,7 +289,7 @@ class Replica:
             return
         if self.connections.is_gone(item) or self.connections.set_aside(item):
             return
-        if self._to_door(item.connection, item.frame, now_us):
+        if self._offer_to_clients(item.connection, item.frame, now_us):
             return
         if self.shell.is_open:
             with self._lock:
@@ -298,17 +298,17 @@ class Replica:
                 return
         self._step_frame(item.connection, item.frame, now_us)
 
-    def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+    def _offer_to_clients(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
         handed it up."""
         try:
             if self.connections.is_outgoing(connection):
                 return False
             with CollectorAtRest():  # what many things are asked of is made, and gone again, all together
-                request = self.connections.clients_request(connection, frame, self._door.passes_on)
+                request = self.connections.clients_request(connection, frame, self._clients.passes_on)
                 if request is None:
                     return False
-                self._door.on_request(request, now_us)
+                self._clients.on_request(request, now_us)
         except WireError:
             if not self.connections.reply_to_handshake(connection, frame):
                 self.connections.hang_up(connection, now_us)
@@ -376,7 +376,7 @@ class Replica:
                 return
         self._fetched.forget()
         with self._lock:
-            self.shell.settle(self.raft.lane_terms(), now_us)
+            self.shell.settle(self.raft.lane_session(), now_us)
         # Fetches that were parked when a lead ended: answered only now, after what ended it is durable. While it lasts
         # somebody else has come in the same name.
         high_watermark = self.high_watermark if self.is_leader else UNKNOWN_OFFSET
@@ -408,7 +408,7 @@ class Replica:
                     self.log.append_scanned(kept.data, kept.scan)
                     self.log.request_flush()
                     if not self.shell.is_open:
-                        self.shell.progress.fetched_without_terms(kept.scan.next_offset - kept.scan.first_offset)
+                        self.shell.progress.fetched_without_session(kept.scan.next_offset - kept.scan.first_offset)
             case fx.TruncateLog(end_offset):
                 with self._lock:
                     self.log.truncate_to(end_offset)
@@ -464,13 +464,13 @@ class Replica:
     def _tell(self, now_us: Micros) -> None:
         def on_committed(high_watermark: Offset) -> None:
             self._listener.on_committed(high_watermark)
-            self._door.on_committed(now_us)
+            self._clients.on_committed(now_us)
             if self._controller is not None and not self._stopped:
                 self._controller.on_committed(now_us)
 
         with FailureStops(self._stop, now_us):
             self.shell.tell(on_committed)
-            if self._controller is not None or self._door.watches_commits or self._listener.watches_commits:
+            if self._controller is not None or self._clients.watches_commits or self._listener.watches_commits:
                 self.shell.watch_commit()
 
     def _tell_left_out(self, now_us: Micros) -> None:

@@ -56,7 +56,7 @@ def on_response(core: Core, event: ResponseReceived) -> None:
         return
     message, role = event.message, core.role
     if isinstance(message, UpdateRaftVoterResponse):
-        _on_told(core, event.source, message)
+        _on_update_raft_voter(core, event.source, message)
         return
     is_good = _is_good(core, event.source, _outcome(message))
     if isinstance(message, FetchSnapshotResponse):
@@ -71,7 +71,7 @@ def on_response(core: Core, event: ResponseReceived) -> None:
         core.role.acked(event.source)
 
 
-def _on_told(core: Core, source: NodeId, message: UpdateRaftVoterResponse) -> None:
+def _on_update_raft_voter(core: Core, source: NodeId, message: UpdateRaftVoterResponse) -> None:
     """The leader has heard this static voter, or says who leads. None of its errors is worth stopping for."""
     leader, role = message.current_leader, core.role
     endpoints = (Endpoint(LISTENER_NAME, leader.host, leader.port),) if leader.host else ()
@@ -79,7 +79,7 @@ def _on_told(core: Core, source: NodeId, message: UpdateRaftVoterResponse) -> No
         moves.adopt(core, leader.leader_epoch, leader.leader_id, endpoints)
     is_settled = message.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     if is_settled and core.role is role and isinstance(role, Follower) and source == role.leader_id:
-        role.told()
+        role.settle_voter_update()
 
 
 def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:
@@ -137,10 +137,10 @@ def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
         return False
     is_newest = outcome.epoch >= core.epoch and claims.believes_response(core, outcome.epoch, source)
     if is_newest and outcome.error != ErrorCode.UNKNOWN_LEADER_EPOCH:
-        asked_as = core.role
+        role = core.role
         claims.vouches(core, source, outcome.epoch, outcome.leader_id)
         moves.adopt(core, outcome.epoch, outcome.leader_id, outcome.endpoints)
-        if core.role is not asked_as:
+        if core.role is not role:
             return False
         if outcome.error == ErrorCode.INVALID_REQUEST:
             _end(

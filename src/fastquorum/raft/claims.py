@@ -88,18 +88,18 @@ def was_led(core: Core, at_us: Micros) -> None:
 def leave_time(core: Core) -> None:
     """A voter that is known here may be elected now: strangers wait for an election timeout."""
     core.strangers_barred_until_us = core.now_us + core.config.election_timeout_us
-    core.asked_stranger = None
+    core.pre_voted_stranger = None
 
 
 def _believes_candidate(core: Core, epoch: Epoch, candidate: ReplicaKey, *, pre_vote: bool) -> bool:
     """A stranger that was believed when it asked whether it would be elected may be: else it would use up by its
     pre-vote what its Vote needs."""
-    if not pre_vote and core.asked_stranger == (candidate, epoch):
-        core.asked_stranger = None
+    if not pre_vote and core.pre_voted_stranger == (candidate, epoch):
+        core.pre_voted_stranger = None
         return _lacks_leader(core)
     is_believed = _believes_stranger(core, epoch, candidate.id)
     if is_believed and pre_vote:
-        core.asked_stranger = candidate, epoch + 1
+        core.pre_voted_stranger = candidate, epoch + 1
     return is_believed
 
 

@@ -14,11 +14,11 @@ from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
 from fastquorum.raft.copying import SnapshotCopy
 from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.heard import HeardEpochs
 from fastquorum.raft.in_flight import InFlight
 from fastquorum.raft.ports import LogView, Random
 from fastquorum.raft.tally import Tally
 from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.raft.voter_epochs import VoterEpochs
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import (
     LISTENER_NAME,
@@ -98,7 +98,7 @@ class Core:
         self.listeners = listeners
         self.tells_leaders = tells_leaders
         self.tally = Tally()
-        self.heard = HeardEpochs(config.request_timeout_us)
+        self.voter_epochs = VoterEpochs(config.request_timeout_us)
         self.election = ElectionState()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         """Where the leader of this epoch listens, as it or others told; empty if no leader is known."""
@@ -112,7 +112,7 @@ class Core:
         """When a leader was last heard, this replica led or started."""
         self.own_word_epoch: Epoch = -1
         """In this epoch a replica that is no voter here said that it leads, and nobody else has said so."""
-        self.asked_stranger: tuple[ReplicaKey, Epoch] | None = None
+        self.pre_voted_stranger: tuple[ReplicaKey, Epoch] | None = None
         """Whose pre-vote, for which epoch, used up what strangers may do: its Vote needs no more of that (`claims`)."""
         self.copy: SnapshotCopy | None = None
         """The snapshot that is being fetched from this epoch's leader, also while this replica stands beside it."""
@@ -129,7 +129,7 @@ class Core:
         self.is_timers_turn = False
         self.lane: LaneState | None = None
         self.wake_at_us: Micros = -1
-        self.had_terms = False
+        self.had_session = False
         """The lane is open, or will be once the effects of the last step are carried out."""
         self.bootstrap = bootstrap
         self.next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
@@ -196,7 +196,7 @@ class Core:
         for node_id in (election.leader_id, NO_NODE if election.voted_key is None else election.voted_key.id):
             voter = self.voters.get(node_id)
             if voter is not None:
-                self.heard.note(voter.key, election.epoch, self.now_us)
+                self.voter_epochs.note(voter.key, election.epoch, self.now_us)
 
     def _save(self) -> None:
         if self._is_unsaved:
@@ -204,8 +204,8 @@ class Core:
             self._effects.append(PersistElection(self.election))
 
     def close_lane(self) -> None:
-        """Nothing of the open terms may leave any more: ordered before whatever ends them (lane rule 3)."""
-        if self.had_terms and not self._is_lane_closed:
+        """Nothing of the open session may leave any more: ordered before whatever ends them (lane rule 3)."""
+        if self.had_session and not self._is_lane_closed:
             self._is_lane_closed = True
             self.is_link_spent |= self.lane is not None and self.lane.fetch_in_flight >= 0
             self.emit(CloseLane())
@@ -213,7 +213,7 @@ class Core:
     @property
     def is_lane_closed(self) -> bool:
         """True if no lane is open at this point of the step."""
-        return self._is_lane_closed or not self.had_terms
+        return self._is_lane_closed or not self.had_session
 
     def wake_at(self, at_us: Micros) -> None:
         """Something will be due then. A time that has passed means as soon as possible."""
@@ -242,11 +242,11 @@ class Core:
     @property
     def is_leader_unproven(self) -> bool:
         """Does nobody but itself say of the leader, which is no voter here, that it leads (`claims`)?"""
-        is_told = self.own_word_epoch == self.epoch and self.leader_id not in (NO_NODE, self.key.id)
-        return is_told and self.is_voter and self.voters.get(self.leader_id) is None
+        is_own_claim = self.own_word_epoch == self.epoch and self.leader_id not in (NO_NODE, self.key.id)
+        return is_own_claim and self.is_voter and self.voters.get(self.leader_id) is None
 
     @property
-    def told_leader_id(self) -> NodeId:
+    def reported_leader_id(self) -> NodeId:
         """The leader, as far as others are to be told of it; -1: none."""
         return NO_NODE if self.is_leader_unproven else self.leader_id
 

@@ -36,7 +36,7 @@ def on_describe_quorum(core: Core, event: RequestReceived, request: DescribeQuor
         partition = _Partition(
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
             error_message=_NOT_LEADER_TEXT,
-            leader_id=core.told_leader_id,
+            leader_id=core.reported_leader_id,
             leader_epoch=core.epoch,
         )
     response = DescribeQuorumResponse(error_message="", topics=[_Topic(topic_name=TOPIC_NAME, partitions=[partition])])

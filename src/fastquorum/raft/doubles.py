@@ -66,7 +66,7 @@ def note_epoch(core: Core, sender: ReplicaKey, epoch: Epoch) -> None:
     voter = core.voters.get(sender.id)
     if voter is None or not core.voters.is_voter(sender):
         return
-    was = core.heard.forgotten(voter.key, epoch, core.now_us)
+    was = core.voter_epochs.forgotten(voter.key, epoch, core.now_us)
     if was is not None:
         core.emit(
             Notice(
@@ -78,7 +78,7 @@ def note_epoch(core: Core, sender: ReplicaKey, epoch: Epoch) -> None:
             )
         )
     if epoch <= core.epoch:  # what nobody here has heard of may be made up
-        core.heard.note(voter.key, epoch, core.now_us)
+        core.voter_epochs.note(voter.key, epoch, core.now_us)
 
 
 class Turns:

@@ -25,7 +25,7 @@ class PersistElection:
 
 @dataclass(frozen=True, slots=True)
 class CloseLane:
-    """End the lane's terms BEFORE any effect behind it; parked Fetches are answered NOT_LEADER_OR_FOLLOWER by the
+    """End the lane's session BEFORE any effect behind it; parked Fetches are answered NOT_LEADER_OR_FOLLOWER by the
     replica.
 
     Always first when role or epoch changes, so that nothing of the old epoch is appended or sent after the decision.

@@ -9,8 +9,8 @@ from fastquorum.raft import doubles, messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AdmitFetch, SendResponse, SendSnapshotPart
 from fastquorum.raft.events import RequestReceived
-from fastquorum.raft.heard import GONE_US_MIN
 from fastquorum.raft.roles.leader import Leader
+from fastquorum.raft.voter_epochs import GONE_US_MIN
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse

@@ -108,14 +108,14 @@ def end_quorum_epoch_request(core: Core, candidates: Sequence[ReplicaKey]) -> Fo
 def update_raft_voter_request(core: Core) -> UpdateRaftVoterRequest:
     """What this static voter is."""
     own = Voter(core.key, core.listeners)
-    asked = UpdateRaftVoterRequest
-    return asked(
+    request = UpdateRaftVoterRequest
+    return request(
         cluster_id=core.cluster_id,
         current_leader_epoch=core.epoch,
         voter_id=own.key.id,
         voter_directory_id=own.key.directory_id,
-        listeners=[asked.Listener(name=each.name, host=each.host, port=each.port) for each in own.endpoints],
-        kraft_version_feature=asked.KRaftVersionFeature(
+        listeners=[request.Listener(name=each.name, host=each.host, port=each.port) for each in own.endpoints],
+        kraft_version_feature=request.KRaftVersionFeature(
             min_supported_version=own.kraft_version_min, max_supported_version=own.kraft_version_max
         ),
     )
@@ -142,7 +142,7 @@ def snapshot_fetch(core: Core, snapshot: OffsetAndEpoch, position: int) -> Fetch
 
 
 def leader_endpoint(core: Core) -> Endpoint | None:
-    return core.endpoint_of(core.leader_id) if core.told_leader_id >= 0 else None
+    return core.endpoint_of(core.leader_id) if core.reported_leader_id >= 0 else None
 
 
 def _node_endpoints(core: Core, node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
@@ -154,7 +154,7 @@ def _node_endpoints(core: Core, node: Callable[[NodeId, Endpoint], Node]) -> lis
 def vote_response(core: Core, version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
     topic = VoteResponse.TopicData
     partition = topic.PartitionData(
-        error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch, vote_granted=granted
+        error_code=error, leader_id=core.reported_leader_id, leader_epoch=core.epoch, vote_granted=granted
     )
     response = VoteResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
@@ -166,7 +166,7 @@ def vote_response(core: Core, version: int, error: ErrorCode, *, granted: bool =
 
 def begin_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
     topic = BeginQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
+    partition = topic.PartitionData(error_code=error, leader_id=core.reported_leader_id, leader_epoch=core.epoch)
     response = BeginQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
         response.node_endpoints = _node_endpoints(
@@ -177,7 +177,7 @@ def begin_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> B
 
 def end_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> EndQuorumEpochResponse:
     topic = EndQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(error_code=error, leader_id=core.told_leader_id, leader_epoch=core.epoch)
+    partition = topic.PartitionData(error_code=error, leader_id=core.reported_leader_id, leader_epoch=core.epoch)
     response = EndQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
         response.node_endpoints = _node_endpoints(
@@ -207,7 +207,7 @@ def fetch_response(
     )
     if version >= 12:
         partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(
-            leader_id=core.told_leader_id, leader_epoch=core.epoch
+            leader_id=core.reported_leader_id, leader_epoch=core.epoch
         )
     if diverging is not None:
         partition.diverging_epoch = topic.PartitionData.EpochEndOffset(
@@ -246,7 +246,7 @@ def fetch_snapshot_response(
     )
     if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         partition.current_leader = topic.PartitionSnapshot.LeaderIdAndEpoch(
-            leader_id=core.told_leader_id, leader_epoch=core.epoch
+            leader_id=core.reported_leader_id, leader_epoch=core.epoch
         )
     response = FetchSnapshotResponse(topics=[topic(name=topic_name, partitions=[partition])])
     if version >= 1:

@@ -50,7 +50,7 @@ def _leave(core: Core, cause: Cause) -> None:
 
 def _notice_disbelief(core: Core) -> None:
     """Have it told that this voter stands beside a leader that it hears."""
-    if isinstance(core.role, Follower) and core.role.is_heard(core) and core.is_leader_unproven:
+    if isinstance(core.role, Follower) and core.role.is_in_contact(core) and core.is_leader_unproven:
         claims.notice_unproven(core, "no voter that is known here says so, too", "stands for election beside it")
 
 
@@ -133,7 +133,7 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
         if leader_id in (NO_NODE, core.key.id):
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         elif known:
-            _follow_told(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
+            _follow_named(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
         else:
             to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
         return True
@@ -143,13 +143,13 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
     if not known or core.role.name in (RoleName.LEADER, RoleName.RESIGNED) or leader_id == core.key.id:
         return False
     if core.leader_id != leader_id or len(known) > len(core.leader_endpoints):
-        _follow_told(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
+        _follow_named(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
         return True
     return False
 
 
-def _follow_told(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
-    """Follow a leader that was told of. An unproven one puts off no election that was coming up."""
+def _follow_named(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+    """Follow a leader that others named. An unproven one puts off no election that was coming up."""
     role = core.role
     stands_at_us = role.silent_at_us if isinstance(role, Follower) else role.election_deadline_us
     to_follower(core, cause, epoch, leader_id, endpoints)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FatalError
-from fastquorum.kernels.lane import FollowerTerms, LaneState, LeaderTerms, same_terms
+from fastquorum.kernels.lane import FollowerSession, LaneState, LeaderSession, same_session
 from fastquorum.raft import answers, describe, fetches, moves, requests, voter_updates
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, Halt, LeadershipChanged, ShutdownComplete
@@ -207,14 +207,14 @@ class Raft:
         """What would be appended to raise it, as of the last step; none if it cannot be."""
         return voter_updates.raising_records(self._core, kraft_version)
 
-    def lane_terms(self) -> LeaderTerms | FollowerTerms | None:
+    def lane_session(self) -> LeaderSession | FollowerSession | None:
         """What the lane is to be opened with once the step's effects are carried out; None: it stays closed."""
         role = self._core.role
         if self._is_over or not self._is_started:
             return None
         if isinstance(role, Leader):
-            return role.terms(self._core)
-        return role.terms(self._core) if isinstance(role, Follower) and role.is_fetching(self._core) else None
+            return role.session(self._core)
+        return role.session(self._core) if isinstance(role, Follower) and role.is_fetching(self._core) else None
 
     # --- the step -----------------------------------------------------------------------------------------------------
 
@@ -223,8 +223,8 @@ class Raft:
         if self._is_over:
             return []
         core = self._core
-        before = self.lane_terms()
-        core.had_terms = before is not None
+        before = self.lane_session()
+        core.had_session = before is not None
         core.begin(lane, now_us, is_timers_turn=isinstance(event, TimerFired))
         try:
             self._handle(event)
@@ -235,8 +235,8 @@ class Raft:
             return [*core.abandon(), Halt(error)]
         self._announce_leadership()
         self._complete_shutdown()
-        after = self.lane_terms()
-        assert core.is_lane_closed or same_terms(before, after), "the lane's terms changed without CloseLane"
+        after = self.lane_session()
+        assert core.is_lane_closed or same_session(before, after), "the lane's session changed without CloseLane"
         return core.take_effects()
 
     def renew(self, lane: LaneState, now_us: Micros) -> bool:
@@ -250,7 +250,7 @@ class Raft:
         if self._is_over or not isinstance(core.role, Leader):
             return False
         core.begin(lane, now_us, is_timers_turn=True)
-        if core.lane is None or not core.role.is_heard(core):
+        if core.lane is None or not core.role.is_in_contact(core):
             return False
         moves.run(core)
         assert not core.take_effects(), "a turn that decides nothing has effects"
@@ -319,15 +319,15 @@ class Raft:
 
     def _on_request(self, event: RequestReceived) -> None:
         core, message = self._core, event.message
-        core.heard.serve(event.connection)
-        asked = requests.Asked(event.token, event.api_version)
+        core.voter_epochs.serve(event.connection)
+        pending = requests.PendingRequest(event.token, event.api_version)
         match message:
             case VoteRequest():
-                requests.on_vote(core, asked, message)
+                requests.on_vote(core, pending, message)
             case BeginQuorumEpochRequest():
-                requests.on_begin_quorum_epoch(core, asked, message)
+                requests.on_begin_quorum_epoch(core, pending, message)
             case EndQuorumEpochRequest():
-                requests.on_end_quorum_epoch(core, asked, message)
+                requests.on_end_quorum_epoch(core, pending, message)
             case FetchRequest():
                 fetches.on_fetch(core, event, message)
             case FetchSnapshotRequest():

@@ -28,29 +28,29 @@ from fastquorum.wire.messages.quorum import (
 
 NOT_CREDIBLE: Final = ErrorCode.VOTER_NOT_FOUND
 """For a request whose epoch nobody here believes (`claims`)."""
-_VoteAsked = VoteRequest.TopicData.PartitionData
+_RequestedVote = VoteRequest.TopicData.PartitionData
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that waits for its answer."""
 
     token: Token
     version: int
 
 
-def on_vote(core: Core, asked: Asked, request: VoteRequest) -> None:
+def on_vote(core: Core, pending: PendingRequest, request: VoteRequest) -> None:
     error = _request_error(core, request.cluster_id, _is_our_topic(request.topics))
     if error is not ErrorCode.NONE:
-        core.emit(SendResponse(asked.token, VoteResponse(error_code=error)))
+        core.emit(SendResponse(pending.token, VoteResponse(error_code=error)))
         return
     vote = request.topics[0].partitions[0]
     error, granted = _judge_vote(core, request.voter_id, vote)
-    response = messages.vote_response(core, asked.version, error, granted=granted)
+    response = messages.vote_response(core, pending.version, error, granted=granted)
     response.error_code = _top_level(error)
-    core.emit(SendResponse(asked.token, response))
+    core.emit(SendResponse(pending.token, response))
 
 
-def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCode, bool]:
+def _judge_vote(core: Core, voter_id: NodeId, vote: _RequestedVote) -> tuple[ErrorCode, bool]:
     last_epoch_max = vote.replica_epoch if vote.pre_vote else vote.replica_epoch - 1
     if vote.last_offset < 0 or not 0 <= vote.last_offset_epoch <= last_epoch_max:
         return ErrorCode.INVALID_REQUEST, False
@@ -79,7 +79,7 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     return ErrorCode.NONE, granted
 
 
-def _is_up_to_date(core: Core, vote: _VoteAsked) -> bool:
+def _is_up_to_date(core: Core, vote: _RequestedVote) -> bool:
     """Epoch first: a longer log of an older epoch lacks what was committed since (Raft section 5.4.1)."""
     return (vote.last_offset_epoch, vote.last_offset) >= (core.log.last_epoch, core.log_end)
 
@@ -95,25 +95,25 @@ def _give_vote(core: Core, candidate: ReplicaKey) -> None:
         claims.leave_time(core)
 
 
-def on_begin_quorum_epoch(core: Core, asked: Asked, request: BeginQuorumEpochRequest) -> None:
+def on_begin_quorum_epoch(core: Core, pending: PendingRequest, request: BeginQuorumEpochRequest) -> None:
     error = _request_error(core, request.cluster_id, _is_our_topic(request.topics))
     if error is not ErrorCode.NONE:
-        core.emit(SendResponse(asked.token, BeginQuorumEpochResponse(error_code=error)))
+        core.emit(SendResponse(pending.token, BeginQuorumEpochResponse(error_code=error)))
         return
     begun = request.topics[0].partitions[0]
     endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
     error = _adopt_leader(core, begun.leader_epoch, begun.leader_id, endpoints)
     if error is ErrorCode.NONE and not _is_for_us(core, request.voter_id, begun.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
-    response = messages.begin_quorum_epoch_response(core, asked.version, error)
+    response = messages.begin_quorum_epoch_response(core, pending.version, error)
     response.error_code = _top_level(error)
-    core.emit(SendResponse(asked.token, response))
+    core.emit(SendResponse(pending.token, response))
 
 
-def on_end_quorum_epoch(core: Core, asked: Asked, request: EndQuorumEpochRequest) -> None:
+def on_end_quorum_epoch(core: Core, pending: PendingRequest, request: EndQuorumEpochRequest) -> None:
     error = _request_error(core, request.cluster_id, _is_our_topic(request.topics))
     if error is not ErrorCode.NONE:
-        core.emit(SendResponse(asked.token, EndQuorumEpochResponse(error_code=error)))
+        core.emit(SendResponse(pending.token, EndQuorumEpochResponse(error_code=error)))
         return
     ended = request.topics[0].partitions[0]
     endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
@@ -121,12 +121,12 @@ def on_end_quorum_epoch(core: Core, asked: Asked, request: EndQuorumEpochRequest
     role = core.role
     if error is ErrorCode.NONE and isinstance(role, Follower) and role.leader_id == ended.leader_id:
         candidates = [ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in ended.preferred_candidates]
-        if asked.version == 0:
+        if pending.version == 0:
             candidates = [ReplicaKey(node_id) for node_id in ended.preferred_successors]
         role.leader_resigned(core, end_quorum_epoch_backoff(core, candidates))
-    response = messages.end_quorum_epoch_response(core, asked.version, error)
+    response = messages.end_quorum_epoch_response(core, pending.version, error)
     response.error_code = _top_level(error)
-    core.emit(SendResponse(asked.token, response))
+    core.emit(SendResponse(pending.token, response))
 
 
 def end_quorum_epoch_backoff(core: Core, candidates: Sequence[ReplicaKey]) -> Micros:

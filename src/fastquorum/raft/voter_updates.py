@@ -27,7 +27,7 @@ HOST_CHARACTERS_MAX: Final = 255
 def on_update_raft_voter(core: Core, event: RequestReceived, request: UpdateRaftVoterRequest) -> None:
     error = _error(core, request)
     if error is ErrorCode.NONE and isinstance(core.role, Leader):
-        core.role.heard[request.voter_id] = Voter(
+        core.role.reported_voters[request.voter_id] = Voter(
             ReplicaKey(request.voter_id, request.voter_directory_id),
             tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners),
             request.kraft_version_feature.min_supported_version,
@@ -35,7 +35,7 @@ def on_update_raft_voter(core: Core, event: RequestReceived, request: UpdateRaft
         )
     response = UpdateRaftVoterResponse(error_code=error)
     leader = response.current_leader
-    leader.leader_id, leader.leader_epoch = core.told_leader_id, core.epoch
+    leader.leader_id, leader.leader_epoch = core.reported_leader_id, core.epoch
     endpoint = messages.leader_endpoint(core)
     if endpoint is not None:
         leader.host, leader.port = endpoint.host, endpoint.port
@@ -75,7 +75,7 @@ def fault_of_raising(core: Core, kraft_version: int) -> str:
     """Why kraft.version cannot be raised to this one now; empty if it can. Kafka's words where Kafka refuses."""
     if not isinstance(core.role, Leader) or core.kraft_versions.last >= kraft_version:
         return _invalid(core, kraft_version)
-    voters = _voters_as_heard(core, core.role)
+    voters = _reported_voters(core, core.role)
     if not all(voter.kraft_version_min <= kraft_version <= voter.kraft_version_max for voter in voters):
         return (
             f"Invalid upgrade of kraft.version to KRAFT_VERSION_{kraft_version} because not all of the voters support "
@@ -101,25 +101,25 @@ def raising_records(core: Core, kraft_version: int) -> tuple[Message, ...]:
     """What is to be appended, in one batch; none if the version cannot be raised."""
     if not isinstance(core.role, Leader) or fault_of_raising(core, kraft_version):
         return ()
-    voters = _voters_as_heard(core, core.role)
+    voters = _reported_voters(core, core.role)
     return messages.kraft_version_record(kraft_version), messages.voters_record(voters)
 
 
 def on_raised(core: Core, event: KRaftVersionRaised) -> None:
     """The version is raised as of this record, which others may never see: then it is undone with the record."""
-    is_asked_in_time = event.epoch == core.epoch and event.end_offset == core.log_end
-    if not is_asked_in_time or core.is_disk_full or core.is_shutting_down:
+    is_requested_in_time = event.epoch == core.epoch and event.end_offset == core.log_end
+    if not is_requested_in_time or core.is_disk_full or core.is_shutting_down:
         return
     records = raising_records(core, event.kraft_version)
     if records:
         assert isinstance(core.role, Leader)
-        voters, at = _voters_as_heard(core, core.role), core.log_end
+        voters, at = _reported_voters(core, core.role), core.log_end
         core.kraft_versions.append(at, event.kraft_version)
         core.voter_sets.append(at + 1, voters)
         core.emit(AppendControl(core.epoch, records))
 
 
-def _voters_as_heard(core: Core, leader: Leader) -> VoterSet:
+def _reported_voters(core: Core, leader: Leader) -> VoterSet:
     """Whoever was not heard is known by its id, and to support nothing but static voters."""
-    heard = {**leader.heard, core.key.id: Voter(core.key, core.listeners)}
-    return VoterSet([heard.get(voter.key.id, voter._replace(kraft_version_max=0)) for voter in core.voters])
+    reported = {**leader.reported_voters, core.key.id: Voter(core.key, core.listeners)}
+    return VoterSet([reported.get(voter.key.id, voter._replace(kraft_version_max=0)) for voter in core.voters])

@@ -281,12 +281,12 @@ def _check_topic_name(name: str) -> None:
 
 
 def _refuse_other(disk: Disk, wanted: Identity, found: Identity) -> None:
-    for field, asked, present in zip(Identity._fields, wanted, found, strict=True):
-        if asked == present:
+    for field, expected, present in zip(Identity._fields, wanted, found, strict=True):
+        if expected == present:
             continue
         what = field.removeprefix("is_").replace("_", " ")
         raise DirectoryError(
-            f"it is formatted already, with {what} {_shown(present)}, not {_shown(asked)}",
+            f"it is formatted already, with {what} {_shown(present)}, not {_shown(expected)}",
             "use it as it is, or choose an empty directory; formatting again would forget votes and records",
             disk.root,
         )

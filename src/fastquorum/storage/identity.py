@@ -132,10 +132,12 @@ def read_identity(disk: Disk, *, cluster_id: str | None = None, node_id: NodeId 
             raise _unusable(disk, META_PROPERTIES, "is missing")
         raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", disk.root)
     identity = _parse(disk, _read(disk, META_PROPERTIES), _read_own(disk))
-    for what, asked, found in (("cluster", cluster_id, identity.cluster_id), ("node", node_id, identity.node_id)):
-        if asked is not None and asked != found:
+    for what, expected, found in (("cluster", cluster_id, identity.cluster_id), ("node", node_id, identity.node_id)):
+        if expected is not None and expected != found:
             raise DirectoryError(
-                f"it belongs to {what} {found}, not to {what} {asked}", "give each replica its own directory", disk.root
+                f"it belongs to {what} {found}, not to {what} {expected}",
+                "give each replica its own directory",
+                disk.root,
             )
     return identity
 

@@ -18,22 +18,22 @@ def encode_kafka_state(state: ElectionState, *, kraft_version: int, voters: Vote
     """As Kafka writes it."""
     voted = state.voted_key
     voted_id = voted.id if voted is not None else NO_NODE
-    said: dict[str, Any] = {"leaderId": state.leader_id, "leaderEpoch": state.epoch, "votedId": voted_id}
+    fields: dict[str, Any] = {"leaderId": state.leader_id, "leaderEpoch": state.epoch, "votedId": voted_id}
     if kraft_version:
-        said |= {"votedDirectoryId": str(voted.directory_id if voted is not None else ZERO_UUID), "data_version": 1}
+        fields |= {"votedDirectoryId": str(voted.directory_id if voted is not None else ZERO_UUID), "data_version": 1}
     else:
         ids = [{"voterId": node_id} for node_id in voters.ids]
-        said = {"clusterId": "", **said, "appliedOffset": 0, "currentVoters": ids, "data_version": 0}
-    return json.dumps(said, separators=(",", ":")).encode()
+        fields = {"clusterId": "", **fields, "appliedOffset": 0, "currentVoters": ids, "data_version": 0}
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def decode_kafka_state(data: bytes, path: str) -> ElectionState:
     """CorruptionError (reason "state_file") if it is none, or of a version that is not known."""
     try:
-        said = json.loads(data)
-        version, epoch, leader_id = said["data_version"], said["leaderEpoch"], said["leaderId"]
-        voted_id = said["votedId"]
-        directory_id = Uuid.parse(said["votedDirectoryId"]) if version else ZERO_UUID
+        fields = json.loads(data)
+        version, epoch, leader_id = fields["data_version"], fields["leaderEpoch"], fields["leaderId"]
+        voted_id = fields["votedId"]
+        directory_id = Uuid.parse(fields["votedDirectoryId"]) if version else ZERO_UUID
         is_good = all(isinstance(each, int) for each in (version, epoch, leader_id, voted_id)) and epoch >= 0
     except (ValueError, KeyError, TypeError) as error:
         raise damaged_state("state_file", path) from error

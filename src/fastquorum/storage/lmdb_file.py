@@ -144,8 +144,8 @@ class _Walk:
                 overflows += page_count
                 count += 1
                 yield key, value
-        said = tree.depth if leaves else 0, branches, leaves, overflows, count
-        if said != (tree.depth, tree.branch_pages, tree.leaf_pages, tree.overflow_pages, tree.entries):
+        counted = tree.depth if leaves else 0, branches, leaves, overflows, count
+        if counted != (tree.depth, tree.branch_pages, tree.leaf_pages, tree.overflow_pages, tree.entries):
             raise ValueError("not as many pages as the tree says")
 
     def check_free(self) -> None:

@@ -19,7 +19,7 @@ class Names:
     def __init__(self) -> None:
         self.addresses: dict[str, list[str]] = {}
         self.hung: dict[str, threading.Event] = {}
-        self.asked: list[str] = []
+        self.queries: list[str] = []
         self.running = 0
         self.running_max = 0
         self._real = socket.getaddrinfo
@@ -36,7 +36,7 @@ class Names:
         if named.get("flags"):
             return self._real(host, *arguments, **named)
         with self._guard:
-            self.asked.append(host)
+            self.queries.append(host)
             self.running += 1
             self.running_max = max(self.running, self.running_max)
         try:

@@ -29,7 +29,7 @@ class Callers:
         self.stopped = threading.Event()
         self.accepted: dict[bytes, int] = {}
         """The offset that each value was given."""
-        self.told: dict[bytes, int] = {}
+        self.outcomes: dict[bytes, int] = {}
         self.queue: list[_Queued] = []
         self.lock = threading.Lock()
         self.box = native.Mailbox()
@@ -52,7 +52,7 @@ class Callers:
             if self._append(value, submit):
                 assert slot.wait(WAIT_S), f"{value!r} was never told"
                 with self.lock:
-                    self.told[value] = slot.told
+                    self.outcomes[value] = slot.outcome
 
     def run_mail(self, name: int) -> None:
         number = 0
@@ -90,9 +90,9 @@ class Callers:
 
     def collect(self) -> None:
         with self.lock:
-            for value, told in self.box.collect():
-                assert value not in self.told, "told twice"
-                self.told[value] = told
+            for value, outcome in self.box.collect():
+                assert value not in self.outcomes, "told twice"
+                self.outcomes[value] = outcome
 
     @property
     def _shell(self) -> Any:
@@ -145,7 +145,7 @@ def read_barriers(rig: Rig, over: threading.Event) -> None:
             assert number in (AppendVerdict.FROZEN, AppendVerdict.NOT_LEADER), f"verdict {number}"
             continue
         assert slot.wait(WAIT_S), "a barrier was never told"
-        assert slot.told == -77 or slot.told >= committed
+        assert slot.outcome == -77 or slot.outcome >= committed
 
 
 def look_around(rig: Rig, over: threading.Event) -> None:

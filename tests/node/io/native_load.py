@@ -14,7 +14,7 @@ from typing import Final
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Record
 from fastquorum.kernels.codes import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
-from fastquorum.kernels.lane import FetchAdmission, LaneTimeouts, LeaderTerms
+from fastquorum.kernels.lane import FetchAdmission, LaneTimeouts, LeaderSession
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.node.io.clock import now_us
 from fastquorum.wire import ApiKey, ErrorCode, decode_request, decode_response
@@ -24,13 +24,13 @@ from tests.lane.builders import control_batch, key
 
 from .native_callers import Callers, look_around, read_barriers
 from .native_rig import NEVER, WAIT_S, Peer, Rig, is_readable, kernels
-from .produce_frames import PRODUCE_VERSION, a_batch, produce_door, produce_request, produce_response
+from .produce_frames import PRODUCE_VERSION, a_batch, produce_api, produce_request, produce_response
 
 HOOKS: Final = ("before-lock", "before-wake", "before-receive", "after-sync", "before-wait")
 REQUESTS_WAITING: Final = 3
 PRODUCED: Final = b"producer "
 ENDED: Final = 0x3FFF_FFFF
-"""Correlation id of a frame that says: the terms of this epoch have ended."""
+"""Correlation id of a frame that says: the session of this epoch has ended."""
 UNUSUAL: Final = b"\0\x34 nothing that a lane knows"
 
 
@@ -91,7 +91,7 @@ class Producer:
 
     def __init__(self, peer: Peer, stopped: threading.Event) -> None:
         self.peer = peer
-        self.told: dict[bytes, int] = {}
+        self.outcomes: dict[bytes, int] = {}
         """The offset of each value that was answered for."""
         self.requests_waiting = REQUESTS_WAITING
         """At most so many are under way."""
@@ -115,10 +115,10 @@ class Producer:
         correlation_id, message = decode_response(frame, ApiKey.PRODUCE, PRODUCE_VERSION)
         assert correlation_id == number, "answered out of its turn"
         assert isinstance(message, ProduceResponse)
-        (told,) = message.responses[0].partition_responses
-        assert told.error_code in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if told.error_code == ErrorCode.NONE:
-            self.told[value] = told.base_offset
+        (answered,) = message.responses[0].partition_responses
+        assert answered.error_code in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if answered.error_code == ErrorCode.NONE:
+            self.outcomes[value] = answered.base_offset
 
 
 class Load:
@@ -136,7 +136,7 @@ class Load:
         """Of the producer's requests."""
         self._high_watermark = -1
         self._ended = 0
-        rig.shell.serve_produce(produce_door())
+        rig.shell.serve_produce(produce_api())
         rig.lend()
         self._open()
 
@@ -156,18 +156,18 @@ class Load:
             self._serve()
             if self.failed:
                 break
-            self.chance.choice((self._pause, self._pause, self._change_terms, self._serve))()
+            self.chance.choice((self._pause, self._pause, self._change_session, self._serve))()
         # Each term may have been too short for the one producer among so many: the last is as long as it needs. Of
         # several requests under way each may come before Python has dealt with the one before, and is Python's then.
         self.producer.requests_waiting = 1
         deadline = time.monotonic() + WAIT_S
-        while not self.producer.told and not self.failed and time.monotonic() < deadline:
+        while not self.producer.outcomes and not self.failed and time.monotonic() < deadline:
             self._serve()
         self.callers.stopped.set()
         while any(thread.is_alive() for thread in threads) and not self.failed:
             self._serve()
         strangers.set()
-        self._end_terms()
+        self._end_session()
         rig.shell.close_all(now_us())
         for thread in threads + others:
             thread.join(60)
@@ -261,7 +261,7 @@ class Load:
         self.rig.shell.settled(connection, self._passed_up)
 
     def _pause(self) -> None:
-        """raft/ decides something, and the terms stay as they are."""
+        """raft/ decides something, and the session stays as it is."""
         state = self.rig.shell.freeze()
         self.rig.take_back()
         assert self.rig.loan.end_offset == state.log_end
@@ -278,7 +278,7 @@ class Load:
         self.rig.loan = loan._replace(size_bytes=0, prepared_bytes=0, max_timestamp_ms=-1)
         self.rig.lend()
 
-    def _end_terms(self) -> None:
+    def _end_session(self) -> None:
         shell = self.rig.shell
         state = shell.close()
         mark = ENDED.to_bytes(4, "big") + self.epoch.to_bytes(4, "big")
@@ -288,9 +288,9 @@ class Load:
         self.rig.take_back()
         assert self.rig.loan.end_offset == state.log_end
 
-    def _change_terms(self) -> None:
+    def _change_session(self) -> None:
         """Resigned, and elected again: the next epoch begins with a control batch, which the log's owner writes."""
-        self._end_terms()
+        self._end_session()
         rig, loan = self.rig, self.rig.loan
         self.epoch += 1
         batch = control_batch(loan.end_offset, self.epoch)
@@ -307,14 +307,14 @@ class Load:
         self._open()
 
     def _open(self) -> None:
-        terms = LeaderTerms(
+        session = LeaderSession(
             epoch=self.epoch,
             voters=(key(1), key(2), key(3)),
             epoch_start=self.rig.loan.end_offset - 1,
             high_watermark=self.rig.shell.high_watermark,
             timeouts=LaneTimeouts(NEVER),
         )
-        self.rig.shell.open_leader(terms, now_us())
+        self.rig.shell.open_leader(session, now_us())
 
     # --- what must be so at the end -----------------------------------------------------------------------------------
 
@@ -330,17 +330,17 @@ class Load:
                 for record in kernels.decode_records(stored, header.position):
                     self._note_record(found, record)
         produced = {value: found.pop(value) for value in list(found) if value.startswith(PRODUCED)}
-        assert self.producer.told, "a producer was answered"
-        for value, told in self.producer.told.items():
-            assert told == produced[value] < self.rig.shell.high_watermark
+        assert self.producer.outcomes, "a producer was answered"
+        for value, outcome in self.producer.outcomes.items():
+            assert outcome == produced[value] < self.rig.shell.high_watermark
         callers = self.callers
         assert callers.accepted, "something was appended"
         assert found == callers.accepted, "each accepted value is in the log once, where its caller was told"
-        assert callers.told.keys() == callers.accepted.keys(), "each is told"
-        for value, told in callers.told.items():
-            assert told < 0 or told == callers.accepted[value]
-            assert told < self.rig.shell.high_watermark
-        assert any(told >= 0 for told in callers.told.values()), "something was committed"
+        assert callers.outcomes.keys() == callers.accepted.keys(), "each is told"
+        for value, outcome in callers.outcomes.items():
+            assert outcome < 0 or outcome == callers.accepted[value]
+            assert outcome < self.rig.shell.high_watermark
+        assert any(outcome >= 0 for outcome in callers.outcomes.values()), "something was committed"
         for voter in self.voters:
             assert stored.find(voter.data) >= 0, "a voter has what the leader has"
 

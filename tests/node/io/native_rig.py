@@ -11,10 +11,10 @@ from fastquorum.kernels import OffsetIndex, SegmentFile, load
 from fastquorum.kernels.codes import EVENT_FRAME, EVENT_SYNCED
 from fastquorum.kernels.lane import (
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     LaneIdentity,
     LaneTimeouts,
-    LeaderTerms,
+    LeaderSession,
     Send,
 )
 from fastquorum.kernels.loan import LoanState, Zeros
@@ -251,22 +251,22 @@ class Rig:
 
     def lead(self, voters: Iterable[int] = (1, 2, 3), *, epoch_start: int = 0, fetch_wait_us_max: int = NEVER) -> None:
         self.lend()
-        terms = LeaderTerms(
+        session = LeaderSession(
             epoch=5,
             voters=tuple(key(voter) for voter in voters),
             epoch_start=epoch_start,
             high_watermark=-1,
             timeouts=LaneTimeouts(fetch_wait_us_max),
         )
-        self.shell.open_leader(terms, now_us())
+        self.shell.open_leader(session, now_us())
 
     def follow(self, peer: Peer) -> None:
         """The peer is the leader, replica 1."""
         self.lend()
-        terms = FollowerTerms(
+        session = FollowerSession(
             epoch=5, leader_id=1, high_watermark=-1, attempt=1, fetch_bytes_max=1 << 20, fetch_wait_us_max=500_000
         )
-        self.shell.open_follower(terms, now_us())
+        self.shell.open_follower(session, now_us())
         self.shell.attach_leader(peer.number, 18, now_us())
 
     def connect(self, node_id: int = 9) -> Peer:
@@ -335,5 +335,5 @@ class Rig:
 def result(slot: Any) -> int:
     """What the slot is told."""
     assert slot.wait(WAIT_S), "nobody told the slot"
-    told: int = slot.told
-    return told
+    outcome: int = slot.outcome
+    return outcome

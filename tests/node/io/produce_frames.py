@@ -20,9 +20,9 @@ Data = ProduceRequest.TopicProduceData
 
 
 @cache
-def produce_door(topic: str = TOPIC, unanswered_max: int = UNANSWERED_MAX) -> Any:
+def produce_api(topic: str = TOPIC, unanswered_max: int = UNANSWERED_MAX) -> Any:
     answers = produce_answers(frames_of(kernels), topic, TOPIC_ID)
-    return native.ProduceDoor(
+    return native.ProduceApi(
         topic, bytes(TOPIC_ID), answers, batch_bytes_max=BATCH_BYTES_MAX, unanswered_max=unanswered_max
     )
 

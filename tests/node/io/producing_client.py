@@ -40,9 +40,9 @@ def produce(sock: socket.socket, number: int, producer_id: int) -> int:
     answer = exchange(sock, encode_request(request_header(body, VERSION, number, "client"), body))
     _, found = decode_response(answer, ApiKey.PRODUCE, VERSION)
     assert isinstance(found, ProduceResponse)
-    (told,) = found.responses[0].partition_responses
-    assert told.error_code == 0, told
-    return told.base_offset
+    (partition,) = found.responses[0].partition_responses
+    assert partition.error_code == 0, partition
+    return partition.base_offset
 
 
 def main() -> None:

@@ -88,19 +88,19 @@ def test_a_log_of_the_program_that_hangs_or_raises_does_nothing_to_the_thread_th
         let_go.wait()
         raise ValueError(f"no {record.getMessage()}")
 
-    said = ""
+    printed = ""
 
-    def told() -> bool:
-        nonlocal said
-        said += capsys.readouterr().err
-        return "ValueError: no disk" in said
+    def is_reported() -> bool:
+        nonlocal printed
+        printed += capsys.readouterr().err
+        return "ValueError: no disk" in printed
 
     LOGGER.addFilter(look)
     try:
         Repeating().say("disk")
         assert hangs.wait(WAIT_S)
         let_go.set()
-        wait_until(told, WAIT_S)
+        wait_until(is_reported, WAIT_S)
     finally:
         let_go.set()
         LOGGER.removeFilter(look)

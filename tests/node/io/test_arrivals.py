@@ -17,7 +17,7 @@ VOTERS = 98
 CONSUMERS = 97
 
 
-def asked(connection: int, api: ApiKey, size_bytes: int = 10) -> Arrival:
+def arrival(connection: int, api: ApiKey, size_bytes: int = 10) -> Arrival:
     return EVENT_FRAME, connection, api.to_bytes(2, "big") + bytes(size_bytes - 2), 0, 0
 
 
@@ -32,8 +32,8 @@ def arrivals(*each: Arrival) -> Arrivals:
 
 
 def test_heartbeats_and_rafts_requests_come_before_what_was_asked_earlier() -> None:
-    creation = asked(1, ApiKey.CREATE_TOPICS)
-    urgent = [asked(2, ApiKey.BROKER_HEARTBEAT), asked(3, ApiKey.VOTE), asked(4, ApiKey.METADATA_HEARTBEAT)]
+    creation = arrival(1, ApiKey.CREATE_TOPICS)
+    urgent = [arrival(2, ApiKey.BROKER_HEARTBEAT), arrival(3, ApiKey.VOTE), arrival(4, ApiKey.METADATA_HEARTBEAT)]
     waiting = arrivals(creation, *urgent)
     assert waiting.take_urgent() == urgent
     assert waiting.take_urgent() == []
@@ -42,17 +42,17 @@ def test_heartbeats_and_rafts_requests_come_before_what_was_asked_earlier() -> N
 
 
 def test_an_answer_of_another_node_is_urgent_whatever_it_begins_with() -> None:
-    answer = asked(OURS, ApiKey.CREATE_TOPICS)
-    assert arrivals(asked(1, ApiKey.CREATE_TOPICS), answer).take_urgent() == [answer]
+    answer = arrival(OURS, ApiKey.CREATE_TOPICS)
+    assert arrivals(arrival(1, ApiKey.CREATE_TOPICS), answer).take_urgent() == [answer]
 
 
 def test_syncs_and_connections_that_come_and_go_are_urgent() -> None:
     events = [event(EVENT_SYNCED), event(EVENT_CONNECTED, OURS), event(EVENT_LOST, 5)]
-    assert arrivals(asked(1, ApiKey.CREATE_TOPICS), *events).take_urgent() == events
+    assert arrivals(arrival(1, ApiKey.CREATE_TOPICS), *events).take_urgent() == events
 
 
 def test_nothing_overtakes_what_came_before_it_on_its_connection() -> None:
-    before, beat, end = asked(1, ApiKey.CREATE_TOPICS), asked(1, ApiKey.BROKER_HEARTBEAT), event(EVENT_LOST, 1)
+    before, beat, end = arrival(1, ApiKey.CREATE_TOPICS), arrival(1, ApiKey.BROKER_HEARTBEAT), event(EVENT_LOST, 1)
     waiting = arrivals(before, beat, end)
     assert waiting.take_urgent() == []
     assert waiting.take_others() == [before]
@@ -60,15 +60,15 @@ def test_nothing_overtakes_what_came_before_it_on_its_connection() -> None:
 
 
 def test_a_voters_frames_come_before_all_that_strangers_find_urgent() -> None:
-    votes = [asked(each, ApiKey.VOTE) for each in range(10, 10 + 2 * SLICE_FRAMES)]
-    voters = [asked(VOTERS, ApiKey.FETCH), asked(VOTERS, ApiKey.API_VERSIONS)]
+    votes = [arrival(each, ApiKey.VOTE) for each in range(10, 10 + 2 * SLICE_FRAMES)]
+    voters = [arrival(VOTERS, ApiKey.FETCH), arrival(VOTERS, ApiKey.API_VERSIONS)]
     waiting = arrivals(*votes, *voters)
     assert waiting.take_urgent()[:2] == voters
 
 
 def test_questions_about_the_quorum_and_consumers_fetches_may_wait() -> None:
-    others = [asked(1, ApiKey.DESCRIBE_QUORUM), asked(CONSUMERS, ApiKey.FETCH)]
-    first_fetch = asked(3, ApiKey.FETCH)
+    others = [arrival(1, ApiKey.DESCRIBE_QUORUM), arrival(CONSUMERS, ApiKey.FETCH)]
+    first_fetch = arrival(3, ApiKey.FETCH)
     waiting = arrivals(*others, first_fetch)
     assert waiting.take_urgent() == [first_fetch], "it may be a voter's"
     assert waiting.take_others() == others
@@ -76,49 +76,49 @@ def test_questions_about_the_quorum_and_consumers_fetches_may_wait() -> None:
 
 @pytest.mark.parametrize("api", [ApiKey.DESCRIBE_QUORUM, ApiKey.VOTE])
 def test_connections_take_turns_however_much_one_of_them_asks(api: ApiKey) -> None:
-    waiting = arrivals(*[asked(1, api)] * 500, asked(2, api))
-    assert asked(2, api) in [*waiting.take_urgent(), *waiting.take_others()][:2]
+    waiting = arrivals(*[arrival(1, api)] * 500, arrival(2, api))
+    assert arrival(2, api) in [*waiting.take_urgent(), *waiting.take_others()][:2]
 
 
 def test_of_what_may_wait_a_slice_is_taken_at_a_time() -> None:
-    waiting = arrivals(*[asked(each, ApiKey.CREATE_TOPICS) for each in range(SLICE_FRAMES + 1)])
+    waiting = arrivals(*[arrival(each, ApiKey.CREATE_TOPICS) for each in range(SLICE_FRAMES + 1)])
     assert len(waiting.take_others()) == SLICE_FRAMES
     assert len(waiting.take_others()) == 1
-    large = asked(1, ApiKey.CREATE_TOPICS, SLICE_BYTES)
+    large = arrival(1, ApiKey.CREATE_TOPICS, SLICE_BYTES)
     waiting.add([large] * 3)
     assert [waiting.take_others() for _ in range(4)] == [[large], [large], [large], []]
 
 
 def test_a_connection_that_asks_one_thing_does_not_wait_for_a_crowd_that_asks_many() -> None:
     crowd = range(100, 1_100)
-    waiting = arrivals(*[asked(each, ApiKey.DESCRIBE_CONFIGS) for each in crowd for _ in range(64)])
+    waiting = arrivals(*[arrival(each, ApiKey.DESCRIBE_CONFIGS) for each in crowd for _ in range(64)])
     for _ in range(len(crowd) // SLICE_FRAMES + 1):
         waiting.take_others()
-    waiting.add([asked(1, ApiKey.DESCRIBE_QUORUM)])
-    assert asked(1, ApiKey.DESCRIBE_QUORUM) in [*waiting.take_others(), *waiting.take_others()]
+    waiting.add([arrival(1, ApiKey.DESCRIBE_QUORUM)])
+    assert arrival(1, ApiKey.DESCRIBE_QUORUM) in [*waiting.take_others(), *waiting.take_others()]
 
 
 @pytest.mark.parametrize("size_bytes", [10, SLICE_BYTES])
 def test_of_those_that_ask_much_and_those_that_ask_little_neither_waits_for_ever(size_bytes: int) -> None:
-    waiting = arrivals(*[asked(1, ApiKey.METADATA, size_bytes)] * 64)
+    waiting = arrivals(*[arrival(1, ApiKey.METADATA, size_bytes)] * 64)
     waiting.take_others()
     taken = []
     for number in range(100, 100 + 100 * SLICE_FRAMES, SLICE_FRAMES):
-        waiting.add([asked(number + each, ApiKey.METADATA, size_bytes) for each in range(SLICE_FRAMES)])
+        waiting.add([arrival(number + each, ApiKey.METADATA, size_bytes) for each in range(SLICE_FRAMES)])
         taken.append({each[1] for each in waiting.take_others()})
     assert sum(1 in each for each in taken) >= 30
     assert sum(any(number > 1 for number in each) for each in taken) >= 50
 
 
 def test_at_the_end_all_that_is_left_is_told() -> None:
-    left = [event(EVENT_SYNCED), asked(1, ApiKey.CREATE_TOPICS)]
+    left = [event(EVENT_SYNCED), arrival(1, ApiKey.CREATE_TOPICS)]
     waiting = arrivals(*reversed(left))
     assert waiting.take_all() == left
     assert not waiting
 
 
 EVENTS = st.one_of(
-    st.builds(asked, st.integers(1, 3), st.sampled_from(list(ApiKey)), st.sampled_from([2, 10, SLICE_BYTES])),
+    st.builds(arrival, st.integers(1, 3), st.sampled_from(list(ApiKey)), st.sampled_from([2, 10, SLICE_BYTES])),
     st.builds(event, st.just(EVENT_LOST), st.integers(1, 3)),
 )
 

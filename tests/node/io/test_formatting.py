@@ -63,14 +63,14 @@ def test_on_a_full_disk_it_says_so_and_leaves_nothing_behind(
             filling = fill(place, left_bytes)
             before = everything(place)
             codes.append(main(["format", "--data", str(data), *WORDS]))
-            said = capsys.readouterr().err
+            printed = capsys.readouterr().err
             if codes[-1] == 0:
                 continue
             assert everything(place).keys() == before.keys()
-            assert str(data) in said or str(data.parent) in said
-            assert "No space left on device" in said
-            assert "make room on its file system" in said
-            assert "replica" not in said
+            assert str(data) in printed or str(data.parent) in printed
+            assert "No space left on device" in printed
+            assert "make room on its file system" in printed
+            assert "replica" not in printed
             filling.unlink()
             assert main(["format", "--data", str(data), *WORDS]) == 0
             capsys.readouterr()

@@ -9,7 +9,7 @@ from fastquorum.wire.codec.codec import Codec
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 from .native_rig import Peer, Rig, kernels, until
-from .produce_frames import produce_door, produce_request
+from .produce_frames import produce_api, produce_request
 from .test_native_produce import a_batch
 
 LEAD = 5
@@ -22,7 +22,7 @@ def sent(number: int, wish: BrokerHeartbeatRequest = WISH) -> bytes:
     return encode_request(request_header(wish, 1, number, "broker"), wish)
 
 
-def heard(peer: Peer) -> tuple[int, Any]:
+def answered(peer: Peer) -> tuple[int, Any]:
     return decode_response(peer.frame(), ApiKey.BROKER_HEARTBEAT, 1)
 
 
@@ -40,10 +40,10 @@ def test_a_steady_broker_is_answered_while_python_does_something_else(rig: Rig) 
     peer = rig.connect()
     before_us = now_us()
     peer.send(sent(1), sent(2))
-    assert [heard(peer), heard(peer)] == [(1, ANSWER), (2, ANSWER)]
+    assert [answered(peer), answered(peer)] == [(1, ANSWER), (2, ANSWER)]
     rig.collect()
     assert rig.events == []
-    ((broker_id, epoch, contact_us, offset),) = beats.heard()
+    ((broker_id, epoch, contact_us, offset),) = beats.take_answered()
     assert (broker_id, epoch, offset) == (1, 30, 40)
     assert before_us <= contact_us <= now_us()
 
@@ -55,18 +55,18 @@ def test_what_is_asked_behind_something_of_pythons_is_pythons(rig: Rig) -> None:
     peer.send(b"\0\x13 a creation", sent(1))
     rig.await_news(lambda: len(rig.events) == 2)
     other.send(sent(2))
-    assert heard(other) == (2, ANSWER)
+    assert answered(other) == (2, ANSWER)
     rig.shell.send(peer.number, b"created")
     rig.shell.send(peer.number, b"beaten")
     rig.shell.settled(peer.number, 2)
     peer.send(sent(3))
     assert [peer.frame(), peer.frame()] == [b"created", b"beaten"]
-    assert heard(peer) == (3, ANSWER)
+    assert answered(peer) == (3, ANSWER)
 
 
 def test_a_heartbeat_behind_a_produce_that_waits_is_pythons(rig: Rig) -> None:
     served(rig)
-    rig.shell.serve_produce(produce_door())
+    rig.shell.serve_produce(produce_api())
     rig.lead(voters=(1,))
     rig.shell.hold_syncs(True)
     peer = rig.connect()
@@ -95,7 +95,7 @@ def test_where_nobody_leads_or_raft_decides_or_another_lead_began_it_is_pythons(
     beats.begin(LEAD)
     beats.keep(steady_beat(Codec(), WISH, 1, 30, ANSWER))
     peers[3].send(sent(1))
-    assert heard(peers[3]) == (1, ANSWER)
+    assert answered(peers[3]) == (1, ANSWER)
 
 
 def test_after_the_disk_has_failed_nobody_is_answered(rig: Rig) -> None:
@@ -126,7 +126,7 @@ def test_while_no_majority_is_known_to_follow_it_is_pythons(rig: Rig) -> None:
     assert not rig.shell.is_confirmed(1 << 60)
     confirmed(rig, follower)
     peers[1].send(sent(1))
-    assert heard(peers[1]) == (1, ANSWER)
+    assert answered(peers[1]) == (1, ANSWER)
 
 
 def test_once_that_is_long_ago_somebody_else_may_lead_and_it_is_pythons(rig: Rig) -> None:

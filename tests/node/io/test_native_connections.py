@@ -17,7 +17,7 @@ from fastquorum.kernels.codes import EVENT_CONNECTED, EVENT_DRAINED, EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 
 from .native_rig import Peer, Rig, is_readable, until
-from .produce_frames import a_batch, produce_door, produce_request
+from .produce_frames import a_batch, produce_api, produce_request
 
 SCRIPTS = Path(__file__).parent
 S = 1_000_000
@@ -235,7 +235,7 @@ def test_a_peer_that_is_owed_much_is_not_read_from(rig: Rig) -> None:
 
 def hold_answers(rig: Rig, peer: Peer) -> None:
     """A Produce of the peer's that no majority has yet: answers of Python's wait behind its own."""
-    rig.shell.serve_produce(produce_door())
+    rig.shell.serve_produce(produce_api())
     rig.lead()
     peer.send(produce_request(a_batch()))
     until(lambda: rig.shell.end_offset == 2, "the batch is in the log")

@@ -11,7 +11,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels.codes import EVENT_SYNCED
-from fastquorum.kernels.lane import FollowerTerms, LaneTimeouts, LeaderTerms
+from fastquorum.kernels.lane import FollowerSession, LaneTimeouts, LeaderSession
 from fastquorum.node.io.callers.gate import Gate
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native.flusher import NativeFlusher
@@ -26,9 +26,9 @@ from tests.node.rig import Ticket
 
 from .native_rig import NEVER, WAIT_S, Peer, Rig, is_readable, kernels, native, result, until
 
-TERMS = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
+SESSION = LeaderSession(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
 
-FOLLOWER_TERMS = FollowerTerms(
+FOLLOWER_SESSION = FollowerSession(
     epoch=5, leader_id=2, high_watermark=-1, attempt=1, fetch_bytes_max=1 << 20, fetch_wait_us_max=500_000
 )
 
@@ -80,7 +80,7 @@ def driver(rig: Rig, lock: OvertakenLock, config: QuorumConfig, tmp_path: Path) 
         mailbox=native.Mailbox(),
         unwrapped=lambda file: file,
     )
-    driver.settle(TERMS, now_us())
+    driver.settle(SESSION, now_us())
     # Here is no loop that would count a sync which ends while the log is taken back.
     until(lambda: log.flushed_end == 1 and not log.is_flushing, "what the term begins with is synced")
     yield driver
@@ -109,11 +109,11 @@ def test_an_append_does_not_pass_one_that_its_caller_made_before_it(driver: Nati
 
 
 def collected(callers: Any, count: int) -> list[tuple[str, int]]:
-    box, told = callers._mailbox, list[tuple[str, int]]()
-    while len(told) < count:
+    box, results = callers._mailbox, list[tuple[str, int]]()
+    while len(results) < count:
         assert is_readable(box, WAIT_S)
-        told += box.collect()
-    return told
+        results += box.collect()
+    return results
 
 
 class Loop:
@@ -296,14 +296,14 @@ def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(
 def following(driver: NativeShell, rig: Rig) -> tuple[NativeShell, Peer]:
     """It follows this peer, replica 2, whose first answer is awaited."""
     peer = rig.connect(2)
-    driver.settle(FOLLOWER_TERMS, now_us())
+    driver.settle(FOLLOWER_SESSION, now_us())
     driver.set_fetch_link(FetchLink(2, peer.number, 18), now_us())
     return driver, peer
 
 
 def follow_anew(driver: NativeShell, attempt: int) -> None:
     driver.freeze(now_us())
-    driver.settle(FOLLOWER_TERMS._replace(attempt=attempt), now_us())
+    driver.settle(FOLLOWER_SESSION._replace(attempt=attempt), now_us())
 
 
 def test_a_lane_that_is_closed_while_an_answer_is_to_come_fetches_no_more_there(
@@ -319,12 +319,12 @@ def test_a_lane_that_is_closed_behind_an_answer_that_it_did_not_take_fetches_on_
     following: tuple[NativeShell, Peer],
 ) -> None:
     driver, peer = following
-    asked = peer.question()
+    question = peer.question()
     driver.freeze(now_us())
-    driver.fetch_answered(fetch_response(asked.correlation_id))
+    driver.fetch_answered(fetch_response(question.correlation_id))
     follow_anew(driver, 2)
     assert driver.may_fetch_on(peer.number)
-    asked_again = peer.question()
-    assert asked_again.correlation_id != asked.correlation_id
+    next_question = peer.question()
+    assert next_question.correlation_id != question.correlation_id
     follow_anew(driver, 3)
     assert not driver.may_fetch_on(peer.number), "the former answer is not this one's"

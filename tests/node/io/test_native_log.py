@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels.codes import EVENT_SYNCED, AppendVerdict
-from fastquorum.kernels.lane import LaneIdentity, LaneTimeouts, LeaderTerms
+from fastquorum.kernels.lane import LaneIdentity, LaneTimeouts, LeaderSession
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native.flusher import NativeFlusher
 from fastquorum.node.io.native.shell import Borrowing
@@ -129,7 +129,7 @@ class Lent:
         self.borrower = Borrowing(self.shell, lambda file: file)
         self.box = native.Mailbox()
         self.epoch = 0
-        self.told: list[Any] = []
+        self.results: list[Any] = []
         self.accepted: list[int] = []
 
     def begin(self) -> None:
@@ -139,14 +139,14 @@ class Lent:
 
     def go_on(self) -> None:
         self.log.lend(self.borrower)
-        terms = LeaderTerms(
+        session = LeaderSession(
             epoch=self.epoch,
             voters=(key(1),),
             epoch_start=self.log.end_offset - 1,
             high_watermark=-1,
             timeouts=LaneTimeouts(NEVER),
         )
-        self.shell.open_leader(terms, now_us())
+        self.shell.open_leader(session, now_us())
 
     def append(self, batch: bytearray, count: int) -> None:
         timestamp_ms = int.from_bytes(batch[35:43], "big")
@@ -192,13 +192,13 @@ class Lent:
                 self.shell.synced(token, error, now_us())
             else:
                 self.log.flush_done(token, error)
-        self.told += self.box.collect()
+        self.results += self.box.collect()
         return not self.log.is_flushing and self.log.flushed_end == self.log.end_offset
 
     def settle(self) -> None:
         self.hold(False)
         until(self._collect, "everything is synced")
-        until(lambda: self._collect() and len(self.told) == len(self.accepted), "everybody is told")
+        until(lambda: self._collect() and len(self.results) == len(self.accepted), "everybody is told")
 
 
 @contextmanager
@@ -274,7 +274,7 @@ STEPS = st.lists(
         st.tuples(st.just("hold"), st.booleans(), st.just(0)),
         st.tuples(st.just("maintain"), st.just(0), st.just(0)),
         st.tuples(st.just("look"), st.just(0), st.just(0)),
-        st.tuples(st.just("terms"), st.integers(0, 40), st.just(0)),
+        st.tuples(st.just("session"), st.integers(0, 40), st.just(0)),
     ),
     max_size=40,
 )
@@ -303,7 +303,7 @@ def test_a_lent_log_becomes_what_the_log_alone_becomes(
                 for side in sides:
                     side.settle()
                 assert described(alone.log) == described(lent.log)
-            elif step == "terms":
+            elif step == "session":
                 for side in sides:
                     side.end()
                 # What is committed is never truncated.
@@ -324,7 +324,7 @@ def test_a_lent_log_becomes_what_the_log_alone_becomes(
         for side in sides:
             side.settle()
         assert described(alone.log) == described(lent.log)
-        committed = [offset for _, offset in lent.told if offset >= 0]
+        committed = [offset for _, offset in lent.results if offset >= 0]
         assert committed == sorted(set(committed)), "told once each, in order"
         for side in sides:
             side.end()

@@ -57,9 +57,9 @@ def test_waiters_of_one_that_ended_for_want_of_memory_are_told_once(rig: Rig, ar
     rig.shell.hold_syncs(False)
     assert has_ended_for_want_of_memory(rig)
     rig.shell.fail_pending(-1001)
-    told = mailbox.collect()
-    assert [each for each, _ in told] == waiting
-    assert [result for _, result in told] == [1, -1001, -1001]
+    letters = mailbox.collect()
+    assert [each for each, _ in letters] == waiting
+    assert [result for _, result in letters] == [1, -1001, -1001]
 
 
 def test_a_connection_for_which_there_is_no_memory_is_refused_alone(rig: Rig, arm: Arm) -> None:

@@ -9,7 +9,7 @@ from fastquorum.kernels.codes import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 
 from .native_rig import Peer, Rig, until
-from .produce_frames import a_batch, produce_door, produce_request
+from .produce_frames import a_batch, produce_api, produce_request
 
 SLICE_BYTES = 16 * 1024
 SLICE_EVENTS = 256
@@ -23,7 +23,7 @@ APPENDS = 120
 def leader(make_rig: Callable[..., Rig]) -> Rig:
     rig = make_rig()
     rig.lead()
-    rig.shell.serve_produce(produce_door())
+    rig.shell.serve_produce(produce_api())
     return rig
 
 
@@ -84,15 +84,15 @@ def test_a_strangers_large_frame_comes_in_whole_after_its_beginning(leader: Rig)
     until(lambda: leader.shell.end_offset >= 1 + 20, "the large appends")
 
 
-def wait_until_all_were_heard(rig: Rig) -> None:
+def wait_until_all_were_received(rig: Rig) -> None:
     """A frame has come on every connection."""
     late_us = now_us() + 1_000_000_000
 
-    def are_heard() -> bool:
+    def are_received() -> bool:
         never = 1 << 60
         return not rig.shell.overdue(late_us, partial_us_max=1, idle_us_max=never, connect_us_max=never)
 
-    until(are_heard, "a frame on each connection")
+    until(are_received, "a frame on each connection")
 
 
 def test_python_is_told_of_voters_first_and_of_some_strangers_at_once(rig: Rig) -> None:
@@ -102,7 +102,7 @@ def test_python_is_told_of_voters_first_and_of_some_strangers_at_once(rig: Rig) 
     for stranger in strangers:
         stranger.send(b"stranger's")
     voter.send(b"voter's")
-    wait_until_all_were_heard(rig)
+    wait_until_all_were_received(rig)
     rig.collect()
     assert len(rig.events) == 1 + SLICE_EVENTS
     assert rig.events[0].connection == voter.number
@@ -114,7 +114,7 @@ def test_one_frame_of_a_stranger_waits_behind_no_others_many(rig: Rig) -> None:
     busy, other = rig.connect(), rig.connect()
     busy.sock.sendall((b"\0\0\0\4busy") * 3 * SLICE_EVENTS)
     other.send(b"other")
-    wait_until_all_were_heard(rig)
+    wait_until_all_were_received(rig)
     rig.collect()
     assert {event.frame for event in rig.events[:2]} == {b"busy", b"other"}
     rig.await_news(lambda: len(rig.events) == 1 + 3 * SLICE_EVENTS)
@@ -124,7 +124,7 @@ def test_what_waits_goes_with_its_connection(rig: Rig) -> None:
     leaving, staying = rig.connect(), rig.connect()
     for peer in (leaving, staying):
         peer.send(b"here", b"still here")
-    wait_until_all_were_heard(rig)
+    wait_until_all_were_received(rig)
     rig.shell.close_connection(leaving.number)
     rig.await_news(lambda: len(rig.events) == 2)
     assert [event.connection for event in rig.events] == [staying.number] * 2
@@ -134,7 +134,7 @@ def test_what_came_before_a_connection_was_known_as_a_voters_is_not_overtaken(ri
     stranger, voter = rig.connect(), rig.connect()
     for peer in (stranger, voter):
         peer.send(b"first", b"second")
-    wait_until_all_were_heard(rig)
+    wait_until_all_were_received(rig)
     rig.shell.favour(voter.number)
     voter.send(b"third")
     rig.await_news(lambda: len(rig.events) == 5)

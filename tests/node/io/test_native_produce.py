@@ -23,7 +23,7 @@ from .produce_frames import (
     TOPIC,
     TOPIC_ID,
     a_batch,
-    produce_door,
+    produce_api,
     produce_request,
     produce_response,
 )
@@ -46,25 +46,25 @@ Data = ProduceRequest.TopicProduceData
 @settings(max_examples=30, deadline=None)
 def test_a_plain_request_is_read_as_the_codec_reads_it(version: int, records: bytes, **fields: Any) -> None:
     frame = produce_request(records, version=version, **fields)
-    assert produce_door().parse(frame) == (version, fields["number"], fields["acks"], fields["timeout_ms"], records)
+    assert produce_api().parse(frame) == (version, fields["number"], fields["acks"], fields["timeout_ms"], records)
     for end in range(0, len(frame), 7):
-        assert produce_door().parse(frame[:end]) is None
-    assert produce_door().parse(frame + b"\0") is None
+        assert produce_api().parse(frame[:end]) is None
+    assert produce_api().parse(frame + b"\0") is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_of_another_shape_is_pythons(version: int) -> None:
     for fields in ({"index": 1}, {"transactional_id": "t"}):
-        assert produce_door().parse(produce_request(b"r", version=version, **fields)) is None
+        assert produce_api().parse(produce_request(b"r", version=version, **fields)) is None
     other = {"topic_id": Uuid(bytes(16))} if version >= 13 else {"topic": "thinks"}
-    assert produce_door().parse(produce_request(b"r", version=version, **other)) is None
-    assert produce_door().parse(produce_request(None, version=version)) is None
+    assert produce_api().parse(produce_request(b"r", version=version, **other)) is None
+    assert produce_api().parse(produce_request(None, version=version)) is None
     partition = Data.PartitionProduceData(index=0, records=b"r")
     once = Data(name=TOPIC, topic_id=TOPIC_ID, partition_data=[partition])
     twice = Data(name=TOPIC, topic_id=TOPIC_ID, partition_data=[partition, partition])
     for topics in ([], [once, once], [twice]):
         body = ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics)
-        assert produce_door().parse(encode_request(request_header(body, version, 1, None), body)) is None
+        assert produce_api().parse(encode_request(request_header(body, version, 1, None), body)) is None
 
 
 @given(st.data())
@@ -73,7 +73,7 @@ def test_a_changed_request_is_read_as_the_codec_reads_it_or_not_at_all(data: st.
     # Without a client's name, which nobody reads here: it need not even be text.
     frame = bytearray(produce_request(b"some records", version=data.draw(st.sampled_from(VERSIONS)), client_id=None))
     frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-    found = produce_door().parse(bytes(frame))
+    found = produce_api().parse(bytes(frame))
     if found is not None:
         header, body = decode_request(bytes(frame))
         assert isinstance(body, ProduceRequest)
@@ -84,14 +84,14 @@ def test_a_changed_request_is_read_as_the_codec_reads_it_or_not_at_all(data: st.
 @pytest.mark.parametrize("topic", ["t", "x" * 127, "y" * 200, "Ünïcode"])
 @pytest.mark.parametrize("version", [8, 9, 12, 13])
 def test_a_topic_has_any_name(topic: str, version: int) -> None:
-    assert produce_door(topic).parse(produce_request(b"r", topic=topic, version=version)) is not None
+    assert produce_api(topic).parse(produce_request(b"r", topic=topic, version=version)) is not None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_is_what_the_codec_would_write(version: int) -> None:
     for error, base_offset in ((0, 0), (0, 2**40 + 5), (ErrorCode.REQUEST_TIMED_OUT, -1)):
         expected = produce_response(version, 2**31 - 1, error, base_offset, 77)
-        assert produce_door().answer(version, 2**31 - 1, error, base_offset, 77) == expected
+        assert produce_api().answer(version, 2**31 - 1, error, base_offset, 77) == expected
 
 
 def a_judgement(records: bytes) -> bool:
@@ -116,23 +116,23 @@ def a_judgement(records: bytes) -> bool:
 @settings(max_examples=300, deadline=None)
 def test_a_batch_is_judged_as_the_general_decoder_judges_it(values: list[bytes], data: st.DataObject) -> None:
     good = a_batch(*values)
-    assert produce_door().takes(good)
+    assert produce_api().takes(good)
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 2))):
         bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):  # an honest checksum of whatever it says
         bad[17:21] = kernels.crc32c(bytes(bad[21:])).to_bytes(4, "big")
-    assert produce_door().takes(bytes(bad)) is a_judgement(bytes(bad))
+    assert produce_api().takes(bytes(bad)) is a_judgement(bytes(bad))
     for end in range(len(good)):
-        assert not produce_door().takes(good[:end])
-    assert not produce_door().takes(good + good)
+        assert not produce_api().takes(good[:end])
+    assert not produce_api().takes(good + good)
 
 
 def test_batches_that_need_somebody_to_look_at_them_are_pythons() -> None:
     for attributes in (Attribute.CONTROL, Attribute.TRANSACTIONAL, Compression.GZIP):
         batch = kernels.encode_values([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=1, attributes=attributes)
-        assert not produce_door().takes(batch)
-    assert not produce_door().takes(a_batch(bytes(BATCH_BYTES_MAX)))
+        assert not produce_api().takes(batch)
+    assert not produce_api().takes(a_batch(bytes(BATCH_BYTES_MAX)))
 
 
 # --- served by a shell ------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_batches_that_need_somebody_to_look_at_them_are_pythons() -> None:
 
 def served(rig: Rig, **options: Any) -> Peer:
     """A producer's connection to a leader that is alone."""
-    rig.shell.serve_produce(produce_door(**options))
+    rig.shell.serve_produce(produce_api(**options))
     rig.lead(voters=(1,))
     return rig.connect()
 
@@ -170,10 +170,10 @@ def test_many_in_one_write_are_answered_in_their_order(rig: Rig) -> None:
 def test_an_answer_of_pythons_waits_for_those_to_what_was_asked_before(rig: Rig) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
-    asked = encode_request(request_header(ApiVersionsRequest(), 3, 2, "tests"), ApiVersionsRequest())
-    peer.send(produce_request(a_batch(b"1"), number=1), asked)
+    requests = encode_request(request_header(ApiVersionsRequest(), 3, 2, "tests"), ApiVersionsRequest())
+    peer.send(produce_request(a_batch(b"1"), number=1), requests)
     rig.await_news(lambda: rig.events)
-    assert [event.frame for event in rig.events] == [asked]
+    assert [event.frame for event in rig.events] == [requests]
     rig.shell.send(peer.number, b"Python's answer")
     assert peer.is_silent()
     # Not settled yet, and so the next is Python's, too: it must not be appended before what Python has.
@@ -236,7 +236,7 @@ def test_an_idempotent_producers_next_batch_is_served_and_any_other_is_pythons(r
 
 
 def test_while_raft_decides_and_where_nobody_leads_python_answers(rig: Rig) -> None:
-    rig.shell.serve_produce(produce_door())
+    rig.shell.serve_produce(produce_api())
     peer = rig.connect()
     peer.send(produce_request(a_batch(b"nobody leads")))
     rig.await_news(lambda: len(rig.events) == 1)
@@ -287,7 +287,7 @@ def test_those_whose_time_is_over_are_told_so_in_their_order(rig: Rig) -> None:
 
 
 def test_one_whose_time_was_over_behind_another_is_told_so_once_that_is_committed(rig: Rig) -> None:
-    rig.shell.serve_produce(produce_door())
+    rig.shell.serve_produce(produce_api())
     rig.lead()
     voter, peer = rig.voter(2), rig.connect()
     peer.send(produce_request(a_batch(b"1"), number=1), produce_request(a_batch(b"2"), number=2, timeout_ms=0))
@@ -305,10 +305,10 @@ class Producing(NamedTuple):
     is_committed: bool
 
 
-@given(asked=st.lists(st.builds(Producing, st.integers(0, 2), st.booleans(), st.booleans()), max_size=30))
+@given(requests=st.lists(st.builds(Producing, st.integers(0, 2), st.booleans(), st.booleans()), max_size=30))
 @settings(max_examples=30, deadline=None)
 def test_each_connection_hears_what_a_look_at_all_that_wait_would_tell_it(
-    asked: list[Producing], tmp_path_factory: pytest.TempPathFactory
+    requests: list[Producing], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rig = Rig(tmp_path_factory.mktemp("produces"))
     peers = [served(rig), rig.connect(), rig.connect()]
@@ -316,7 +316,7 @@ def test_each_connection_hears_what_a_look_at_all_that_wait_would_tell_it(
     rig.shell.hold_syncs(True)
     waiting: dict[int, list[tuple[int, Producing]]] = {0: [], 1: [], 2: []}
     late = int(ErrorCode.REQUEST_TIMED_OUT)
-    for offset, each in enumerate(asked, 1):
+    for offset, each in enumerate(requests, 1):
         peer, before = peers[each.connection], waiting[each.connection]
         peer.send(
             produce_request(a_batch(), number=offset, timeout_ms=MINUTE_MS if each.has_time else 0),
@@ -331,10 +331,10 @@ def test_each_connection_hears_what_a_look_at_all_that_wait_would_tell_it(
         rig.shell.hold_syncs(False)
         for connection, kept in waiting.items():
             for number, one in kept:
-                told = peers[connection].frame()
+                response = peers[connection].frame()
                 # Those without time may be told so when the one before them is committed, and they are not yet.
-                if one.has_time or told != produce_response(9, number, late):
-                    assert told == produce_response(9, number, base_offset=number, log_start_offset=0)
+                if one.has_time or response != produce_response(9, number, late):
+                    assert response == produce_response(9, number, base_offset=number, log_start_offset=0)
             kept.clear()
         until(lambda end=offset + 1: rig.shell.high_watermark == end, "all is committed")  # type: ignore[misc]
         rig.shell.hold_syncs(True)

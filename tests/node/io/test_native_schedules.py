@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from fastquorum.kernels.codes import EVENT_FRAME, EVENT_SYNCED
-from fastquorum.kernels.lane import FollowerTerms, Send
+from fastquorum.kernels.lane import FollowerSession, Send
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import questions, value_batch
@@ -75,10 +75,10 @@ def test_a_follower_acknowledges_what_is_synced_whatever_the_schedule(
         arm(hook, "yield", seed)
     rig.lend()
     for attempt in range(150):
-        terms = FollowerTerms(
+        session = FollowerSession(
             epoch=5, leader_id=1, high_watermark=-1, attempt=attempt, fetch_bytes_max=1 << 20, fetch_wait_us_max=500_000
         )
-        rig.shell.open_follower(terms, now_us())
+        rig.shell.open_follower(session, now_us())
         rig.shell.attach_leader(peer.number, 18, now_us())
         until_fetches = leader.fetches + chance.randrange(0, 4)
         while leader.fetches < until_fetches and not leader.failed:

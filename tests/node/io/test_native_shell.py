@@ -1,4 +1,4 @@
-"""The native shell over real files and sockets: commits, parked Fetches, followers, frozen lanes, ends of terms."""
+"""The native shell over real files and sockets: commits, parked Fetches, followers, frozen lanes, ends of sessions."""
 
 import errno
 import subprocess
@@ -338,7 +338,7 @@ def test_appends_while_frozen_hold_back_later_ones_until_they_are_released(rig: 
 def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig(segment_bytes=2_000, batch_bytes_max=1_000)
     rig.lead([1])
-    told, rolls = [], 0
+    found, rolls = [], 0
     for number in range(60):
         slot = native.Slot()
         offset = rig.shell.append_slot(b"v" * 100, slot)
@@ -352,8 +352,8 @@ def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]
             rig.shell.release_appends()
             offset = rig.shell.append_slot(b"v" * 100, slot)
         assert offset == number + 1
-        told.append(slot)
-    assert [result(slot) for slot in told] == list(range(1, 61))
+        found.append(slot)
+    assert [result(slot) for slot in found] == list(range(1, 61))
     assert rolls >= 3
     assert all(segment.size_bytes <= 2_000 for segment in rig.segments)
     headers = batch_headers(rig.stored())

@@ -165,7 +165,7 @@ def test_it_may_be_looked_at_and_switched_on_and_off_under_load(rig: Rig, arm: A
     load, over, failed = Load(rig, seed), threading.Event(), []
 
     def look() -> None:
-        told = 0
+        counted = 0
         while not over.is_set():
             rig.shell.trace_start(64)
             for _ in range(5):
@@ -177,9 +177,9 @@ def test_it_may_be_looked_at_and_switched_on_and_off_under_load(rig: Rig, arm: A
                 for each in stages.values():
                     if each.count != sum(each.counts):
                         failed.append(each)
-                if stages["append_told"].count < told:
+                if stages["append_told"].count < counted:
                     failed.append(stages["append_told"])
-                told = stages["append_told"].count
+                counted = stages["append_told"].count
             rig.shell.trace_stop()
 
     looking = threading.Thread(target=look)

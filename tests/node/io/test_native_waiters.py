@@ -46,22 +46,23 @@ def test_a_slot_that_is_known_does_not_wait() -> None:
     assert slot.done()
     assert slot.wait()
     assert slot.wait(0)
-    assert slot.told == -5
+    assert slot.outcome == -5
 
 
 def test_every_thread_that_waits_in_a_slot_is_woken() -> None:
     for _ in range(50):
         slot = native.Slot()
-        told: list[bool] = []
+        results: list[bool] = []
         threads = [
-            threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_S))) for _ in range(3)
+            threading.Thread(target=lambda slot=slot, results=results: results.append(slot.wait(WAIT_S)))
+            for _ in range(3)
         ]
         for thread in threads:
             thread.start()
         slot.set(1)
         for thread in threads:
             thread.join()
-        assert told == [True] * 3
+        assert results == [True] * 3
 
 
 @pytest.fixture
@@ -105,8 +106,8 @@ def test_many_letters_are_one_signal_and_come_in_order() -> None:
     box = native.Mailbox()
     assert not is_readable(box)
     letters = [(object(), number - 50) for number in range(100)]
-    for waiter, told in letters:
-        box.post(waiter, told)
+    for waiter, results in letters:
+        box.post(waiter, results)
     assert is_readable(box)
     assert box.collect() == letters
     assert not is_readable(box)
@@ -155,11 +156,11 @@ def test_a_slot_that_was_refused_is_collected_with_its_error() -> None:
 
 
 def test_what_a_slot_was_told_is_its_offset_or_an_error_of_its_own_for_each_who_asks() -> None:
-    asked: list[int] = []
+    verdicts: list[int] = []
 
     class Errors:
-        def error_of(self, told: int) -> FastQuorumError:
-            asked.append(told)
+        def error_of(self, results: int) -> FastQuorumError:
+            verdicts.append(results)
             return StorageFailed(detail="full")
 
     good, bad, refused = (native.Slot(Errors()) for _ in range(3))
@@ -171,7 +172,7 @@ def test_what_a_slot_was_told_is_its_offset_or_an_error_of_its_own_for_each_who_
     assert good.result() == good.result(timeout=0) == 12
     with pytest.raises(StorageFailed, match="full"):
         bad.result()
-    assert asked == [-1003]
+    assert verdicts == [-1003]
     with pytest.raises(RecordTooLarge) as first:
         refused.result()
     with pytest.raises(RecordTooLarge) as second:
@@ -186,13 +187,13 @@ def loop() -> Iterator[AbstractEventLoop]:
     loop.close()
 
 
-def told_in_callback(loop: AbstractEventLoop, box: Any, told: list[int]) -> list[int]:
+def results_in_callback(loop: AbstractEventLoop, box: Any, results: list[int]) -> list[int]:
     """What was told by the end of the callback that resolves the mailbox: later a loop's own turns would have."""
     by_its_end: list[int] = []
 
     def resolve() -> None:
         box.resolve(lambda it, result: None)
-        by_its_end.extend(told)
+        by_its_end.extend(results)
 
     loop.call_soon(resolve)
     loop.run_until_complete(asyncio.sleep(0))
@@ -207,42 +208,42 @@ def test_outcomes_are_resolved_and_failures_told_apart(loop: AbstractEventLoop) 
     box.post(bad, -3)
     box.post(known, 4)
     failed: list[tuple[object, int]] = []
-    box.resolve(lambda it, told: failed.append((it, told)))
+    box.resolve(lambda it, results: failed.append((it, results)))
     assert good.result() == 3
     assert failed == [(bad, -3)]
     assert known.result() == 9
 
 
 def test_who_shares_a_read_barrier_does_not_overtake_a_callback_of_an_append(loop: AbstractEventLoop) -> None:
-    box, told = native.Mailbox(), list[str]()
+    box, results = native.Mailbox(), list[str]()
     appended, late, shared = kernels.Outcome(loop), kernels.Outcome(loop), [kernels.Outcome(loop) for _ in range(2)]
 
     async def wait(outcome: Outcome, name: str) -> None:
         await outcome
-        told.append(name)
+        results.append(name)
 
     tasks = [loop.create_task(wait(each, name)) for each, name in zip([*shared, late], "bcd", strict=True)]
     loop.run_until_complete(asyncio.sleep(0))
-    appended.add_done_callback(lambda _: told.append("a"))
+    appended.add_done_callback(lambda _: results.append("a"))
     box.post(appended, 1)
     box.post(SharedOutcome(shared, kernels), 2)
     box.post(late, 3)
     loop.call_soon(box.resolve, lambda it, result: None)
     loop.run_until_complete(asyncio.wait(tasks))
-    assert told == ["a", "b", "c", "d"]
+    assert results == ["a", "b", "c", "d"]
 
 
 def test_who_shares_a_read_barrier_goes_on_at_once_where_nobody_is_overtaken(loop: AbstractEventLoop) -> None:
-    box, told = native.Mailbox(), list[int]()
+    box, results = native.Mailbox(), list[int]()
     shared = [kernels.Outcome(loop) for _ in range(2)]
 
     async def wait(outcome: Outcome) -> None:
-        told.append(await outcome)
+        results.append(await outcome)
 
     tasks = [loop.create_task(wait(each)) for each in shared]
     loop.run_until_complete(asyncio.sleep(0))
     box.post(SharedOutcome(shared, kernels), 2)
-    assert told_in_callback(loop, box, told) == told == [2, 2]
+    assert results_in_callback(loop, box, results) == results == [2, 2]
     assert all(task.done() for task in tasks)
 
 
@@ -259,11 +260,11 @@ def test_a_mailbox_is_told_of_commits_with_one_reference_to_each_waiter(rig: Rig
     rig.shell.release_appends()
     rig.shell.resume(now_us())
     rig.shell.hold_syncs(False)
-    told: list[int] = []
-    while len(told) < 5:
+    results: list[int] = []
+    while len(results) < 5:
         assert is_readable(box, 20)
-        told += [offset for _, offset in box.collect()]
-    assert told == [1, 2, 3, 4, 5]
+        results += [offset for _, offset in box.collect()]
+    assert results == [1, 2, 3, 4, 5]
     assert sys.getrefcount(waiter) == count
 
 
@@ -272,27 +273,27 @@ def test_a_child_that_lets_go_of_a_mailbox_leaves_its_parents_signal_alone() -> 
 
 
 def test_outcomes_are_told_and_who_waits_goes_on_in_the_same_callback(loop: AbstractEventLoop) -> None:
-    box, told = native.Mailbox(), list[int]()
+    box, results = native.Mailbox(), list[int]()
     outcomes = [kernels.Outcome(loop) for _ in range(3)]
 
     async def wait(outcome: Outcome) -> None:
-        told.append(await outcome)
+        results.append(await outcome)
 
     tasks = [loop.create_task(wait(each)) for each in outcomes]
     for number, each in enumerate(outcomes):
         box.post(each, number)
 
-    assert told_in_callback(loop, box, told) == told == [0, 1, 2]
+    assert results_in_callback(loop, box, results) == results == [0, 1, 2]
     assert all(task.done() for task in tasks)
 
 
 def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: AbstractEventLoop) -> None:
-    box, told, failed = native.Mailbox(), list[int](), list[int]()
+    box, results, failed = native.Mailbox(), list[int](), list[int]()
     outcomes = [kernels.Outcome(loop) for _ in range(4)]
 
     async def wait(outcome: Outcome) -> None:
-        told.append(await outcome)
-        if told == [0, 1]:
+        results.append(await outcome)
+        if results == [0, 1]:
             raise SystemExit(3)
 
     tasks = [loop.create_task(wait(each)) for each in outcomes]
@@ -301,7 +302,7 @@ def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: Ab
         box.post(each, number)
     with pytest.raises(SystemExit):
         loop.run_forever()
-    assert told == [0, 1]
+    assert results == [0, 1]
     assert is_readable(box)
     box.post(outcomes[3], -5)
     assert [result for _, result in box.collect()] == [2, -5], "in the order in which they came"
@@ -309,7 +310,7 @@ def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: Ab
     box.post(outcomes[2], 2)
     box.post(outcomes[3], -5)
     loop.run_until_complete(tasks[2])
-    assert (told, failed) == ([0, 1, 2], [-5])
+    assert (results, failed) == ([0, 1, 2], [-5])
     assert not is_readable(box)
     loop.remove_reader(box.fileno())
     tasks[3].cancel()

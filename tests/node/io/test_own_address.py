@@ -100,8 +100,8 @@ def test_a_machine_without_a_usable_name_is_told_by_an_address(
     monkeypatch: pytest.MonkeyPatch, names: Names, name: str
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: name)
-    told = where_it_is_reached(None, at("", 5), 1, VoterSet())
-    assert socket.getaddrinfo(told.host, 5, flags=socket.AI_NUMERICHOST)
+    address = where_it_is_reached(None, at("", 5), 1, VoterSet())
+    assert socket.getaddrinfo(address.host, 5, flags=socket.AI_NUMERICHOST)
 
 
 def test_every_address_is_ipv4_and_ipv6() -> None:

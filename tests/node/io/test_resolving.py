@@ -47,7 +47,7 @@ def test_a_name_that_hangs_holds_up_no_other_however_often_it_is_wanted(names: N
     reports.resolver.submit("alive", "alive.test", 9093)
     reports.wait("alive")
     assert reports.found["alive"].addresses[0].address == ("127.0.0.1", 9093)
-    assert names.asked.count("dead.test") == 1
+    assert names.queries.count("dead.test") == 1
     names.release()
     reports.wait(*range(4))
     assert "dead.test cannot be resolved: Temporary failure" in reports.found[0].reason
@@ -84,7 +84,7 @@ def test_a_look_up_that_nobody_waits_for_any_more_is_not_begun(names: Names, mon
     reports.resolver.withdraw(1, "dead.test")
     names.release()
     reports.wait(3)
-    assert names.asked == ["dead.test", "wanted.test"]
+    assert names.queries == ["dead.test", "wanted.test"]
     assert set(reports.found) == {3}
 
 
@@ -136,4 +136,4 @@ def test_numbers_need_no_look_up(names: Names) -> None:
         assert found is not None
         assert found.address[:2] == (host, 9093)
     assert literal("h.test", 9093) is None
-    assert names.asked == []
+    assert names.queries == []

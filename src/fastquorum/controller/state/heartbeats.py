@@ -144,7 +144,7 @@ class Heartbeats:
     def _hear_steady(self) -> None:
         if self._steady is None:
             return
-        for each in self._steady.heard():
+        for each in self._steady.take_answered():
             self.touch(each.broker_id, each.broker_epoch, each.contact_us)
             heard = self._brokers.get(each.broker_id)
             if heard is not None and heard.epoch == each.broker_epoch:

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 from typing import Self, final
 
 @final
-class ProduceDoor:
+class ProduceApi:
     def __new__(
         cls,
         topic: str,

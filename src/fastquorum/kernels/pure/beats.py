@@ -11,7 +11,7 @@ from fastquorum.kernels.beats import (
     ANSWER_BYTES_MIN,
     FIXED_BYTES,
     HEARTBEAT_KEY,
-    HeardBeat,
+    AnsweredBeat,
     SteadyBeat,
 )
 from fastquorum.types import Micros, NodeId
@@ -29,13 +29,13 @@ class SteadyBeats:
         self._guard = threading.Lock()
         self._leader_epoch = -1
         self._kept: dict[NodeId, SteadyBeat] = {}
-        self._heard: dict[NodeId, HeardBeat] = {}
+        self._answered: dict[NodeId, AnsweredBeat] = {}
 
     def begin(self, leader_epoch: int) -> None:
         with self._guard:
             self._leader_epoch = leader_epoch
             self._kept.clear()
-            self._heard.clear()
+            self._answered.clear()
 
     def keep(self, beat: SteadyBeat) -> None:
         if not ANSWER_BYTES_MIN <= len(beat.answer) <= ANSWER_BYTES_MAX:
@@ -70,10 +70,10 @@ class SteadyBeats:
                 or kept.wishes != bytes(frame[at + 1 + FIXED_BYTES :])
             ):
                 return None
-            self._heard[broker_id] = HeardBeat(broker_id, broker_epoch, now_us, metadata_offset)
+            self._answered[broker_id] = AnsweredBeat(broker_id, broker_epoch, now_us, metadata_offset)
         return struct.pack(">i", correlation_id) + kept.answer[ANSWER_BYTES_MIN:]
 
-    def heard(self) -> list[HeardBeat]:
+    def take_answered(self) -> list[AnsweredBeat]:
         with self._guard:
-            heard, self._heard = self._heard, {}
-        return list(heard.values())
+            answered, self._answered = self._answered, {}
+        return list(answered.values())

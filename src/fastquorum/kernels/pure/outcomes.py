@@ -31,13 +31,13 @@ class Outcome:
 
     def __await__(self) -> Generator[Any, None, Offset]:
         if not self._is_known:
-            told: asyncio.Future[None] = self._loop.create_future()
-            self._waiting.append(told)
+            waiting: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(waiting)
             try:
-                yield from told
+                yield from waiting
             finally:
-                if told in self._waiting:
-                    self._waiting.remove(told)
+                if waiting in self._waiting:
+                    self._waiting.remove(waiting)
         return self.result()
 
     def done(self) -> bool:

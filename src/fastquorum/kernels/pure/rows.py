@@ -168,8 +168,8 @@ class RowReader:
         if not wanted.timestamp_ms_min <= record.timestamp_ms < wanted.timestamp_ms_max:
             return
         kind = self._kind(record, info.is_control)
-        is_told = kind.type != NO_TYPE or kind.fault is RowFault.NONE
-        if wanted.types is not None and kind.type not in wanted.types and is_told:
+        is_known = kind.type != NO_TYPE or kind.fault is RowFault.NONE
+        if wanted.types is not None and kind.type not in wanted.types and is_known:
             return
         text, fault = self._text(kind)
         self._rows.append(_Row(record, info.leader_epoch, kind.type, kind.version, fault, text))

@@ -9,9 +9,9 @@ from fastquorum.kernels.stages import (
     CAPACITY_MAX,
     STAGES,
     WINDOW,
+    AnnouncedRange,
     Nanos,
     StageHistogram,
-    ToldRange,
     TracedGroup,
     TraceRead,
     bucket_of,
@@ -93,9 +93,9 @@ class Stages:
         self._groups: list[_Group | None] = [None] * WINDOW
         self._head = 0
         self._passed = dict.fromkeys(_PASSED, 0)
-        self._told: list[ToldRange] = []
-        self._told_head = 0
-        self._told_capacity = 0
+        self._announced: list[AnnouncedRange] = []
+        self._announced_head = 0
+        self._announced_capacity = 0
         self._is_leader = False
         self._began: Nanos = 0
         self._first: Nanos = 0
@@ -166,18 +166,18 @@ class Stages:
 
         self._pass("committed", end_offset, reached)
 
-    def told(self, base_offset: Offset, appended_us: Micros, committed_us: Micros, at_ns: Nanos) -> None:
+    def announced(self, base_offset: Offset, appended_us: Micros, committed_us: Micros, at_ns: Nanos) -> None:
         if base_offset < 0 or not appended_us:
             return
         self._histograms["committed_told"].add(at_ns - committed_us * _NS_PER_US)
         self._histograms["append_told"].add(at_ns - appended_us * _NS_PER_US)
-        if self._told_capacity:
+        if self._announced_capacity:
             each = (base_offset, base_offset, at_ns)
-            if len(self._told) < self._told_capacity:
-                self._told.append(each)
+            if len(self._announced) < self._announced_capacity:
+                self._announced.append(each)
             else:
-                self._told[self._told_head % self._told_capacity] = each
-            self._told_head += 1
+                self._announced[self._announced_head % self._announced_capacity] = each
+            self._announced_head += 1
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
@@ -196,23 +196,25 @@ class Stages:
         self._use(WINDOW, 0)
 
     def trace_read(self) -> TraceRead:
-        if not self._told_capacity:
+        if not self._announced_capacity:
             return TraceRead([], 0)
         kept: Sequence[_Group | None] = [
             self._groups[number % len(self._groups)] for number in range(self._lost, self._head)
         ]
-        return TraceRead(with_resolved([each.traced() for each in kept if each is not None], self._told), self._lost)
+        return TraceRead(
+            with_resolved([each.traced() for each in kept if each is not None], self._announced), self._lost
+        )
 
     @property
     def _lost(self) -> int:
         return max(self._head - len(self._groups), 0)
 
-    def _use(self, groups: int, told: int) -> None:
+    def _use(self, groups: int, announced: int) -> None:
         self._groups = [None] * groups
         self._head = 0
-        self._told = []
-        self._told_head = 0
-        self._told_capacity = told
+        self._announced = []
+        self._announced_head = 0
+        self._announced_capacity = announced
         self.forget()
 
     def _pass(self, stage: str, end_offset: Offset, reached: Callable[[_Group], None]) -> None:

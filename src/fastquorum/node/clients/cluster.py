@@ -60,8 +60,8 @@ class ClusterAnswers:
         everything = message.topics is None or (version == 0 and not message.topics)
         if everything:
             response.topics.append(self._topic(self._context.topic_name, self._context.topic_id, leader))
-        for asked in () if everything else message.topics or ():
-            response.topics.append(self._topic(asked.name, asked.topic_id, leader))
+        for requested in () if everything else message.topics or ():
+            response.topics.append(self._topic(requested.name, requested.topic_id, leader))
         return response
 
     def _topic(self, name: str | None, topic_id: Uuid, leader: Leader) -> MetadataResponse.MetadataResponseTopic:

@@ -51,38 +51,40 @@ class ConfigAnswers:
             return DescribeConfigsResponse(results=[self._described(each, named) for each in message.resources])
         node_id, config = self._context.replica.raft.key.id, self._context.config
         answer = described(self._controller.replay.image, started(node_id, config, self._controller.settings), message)
-        for asked, result in zip(message.resources, answer.results, strict=True):
-            is_own = asked.resource_type == ResourceType.TOPIC and asked.resource_name == self._context.topic_name
+        for wanted, result in zip(message.resources, answer.results, strict=True):
+            is_own = wanted.resource_type == ResourceType.TOPIC and wanted.resource_name == self._context.topic_name
             if is_own and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                result.error_code, result.configs = ErrorCode.NONE, self._of_own_topic(asked)
+                result.error_code, result.configs = ErrorCode.NONE, self._of_own_topic(wanted)
         return answer
 
     # --- without a controller -----------------------------------------------------------------------------------------
 
-    def _described(self, asked: Asked, named: Counter[tuple[int, str]]) -> Described:
-        result = Described(error_message=None, resource_type=asked.resource_type, resource_name=asked.resource_name)
-        if named[asked.resource_type, asked.resource_name] > 1:
+    def _described(self, wanted: Asked, named: Counter[tuple[int, str]]) -> Described:
+        result = Described(error_message=None, resource_type=wanted.resource_type, resource_name=wanted.resource_name)
+        if named[wanted.resource_type, wanted.resource_name] > 1:
             result.error_code = ErrorCode.INVALID_REQUEST
             result.error_message = "it is asked about more than once"
             return result
-        match asked.resource_type:
+        match wanted.resource_type:
             case ResourceType.TOPIC:
-                result.error_code = self._context.partition_error(asked.resource_name, self._context.topic_id, 0, False)
+                result.error_code = self._context.partition_error(
+                    wanted.resource_name, self._context.topic_id, 0, False
+                )
                 if not result.error_code:
-                    result.configs = self._of_own_topic(asked)
+                    result.configs = self._of_own_topic(wanted)
             case ResourceType.BROKER:
                 own = str(self._context.replica.raft.key.id)
-                if asked.resource_name in ("", own):
-                    result.configs = self._of_own_node(asked)
+                if wanted.resource_name in ("", own):
+                    result.configs = self._of_own_node(wanted)
                 else:
                     result.error_code = ErrorCode.INVALID_REQUEST
-                    result.error_message = f"this is node {own}: ask node {asked.resource_name} itself"
+                    result.error_message = f"this is node {own}: ask node {wanted.resource_name} itself"
             case other:
                 result.error_code = ErrorCode.INVALID_REQUEST
                 result.error_message = f"resource type {other}: 2 asks for topics, 4 for nodes"
         return result
 
-    def _of_own_topic(self, asked: Asked) -> list[Entry]:
+    def _of_own_topic(self, wanted: Asked) -> list[Entry]:
         """In Kafka's words, what holds for the one topic: nothing is ever deleted, and a majority has what is
         acknowledged."""
         config = self._context.config
@@ -96,11 +98,11 @@ class ConfigAnswers:
             "retention.ms": "-1",
             "segment.bytes": str(config.segment_bytes),
         }
-        return chosen(asked, [_entry(name, value, Source.DEFAULT) for name, value in values.items()])
+        return chosen(wanted, [_entry(name, value, Source.DEFAULT) for name, value in values.items()])
 
-    def _of_own_node(self, asked: Asked) -> list[Entry]:
+    def _of_own_node(self, wanted: Asked) -> list[Entry]:
         values = {each.keys[0]: setting_text(each, self._context.config) for each in _NUMBERS}
-        return chosen(asked, [_entry(name, value, Source.STATIC_BROKER) for name, value in values.items()])
+        return chosen(wanted, [_entry(name, value, Source.STATIC_BROKER) for name, value in values.items()])
 
 
 def _entry(name: str, value: str, source: Source) -> Entry:

@@ -16,8 +16,8 @@ from fastquorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 Topic = FetchResponse.FetchableTopicResponse
 Partition = FetchResponse.FetchableTopicResponse.PartitionData
-AskedTopic = FetchRequest.FetchTopic
-AskedPartition = FetchRequest.FetchTopic.FetchPartition
+RequestedTopic = FetchRequest.FetchTopic
+RequestedPartition = FetchRequest.FetchTopic.FetchPartition
 LEADER_VERSION_MIN: Final = 12
 ENDPOINT_VERSION_MIN: Final = 16
 """The first versions whose answers can name the leader, and where it listens (KIP-951)."""
@@ -30,35 +30,35 @@ SLICE_BYTES: Final = 1024 * 1024
 """Fetches answered in one turn, and records read for them: whatever the quorum has to do comes in between."""
 
 
-def _each_once(message: FetchRequest) -> list[tuple[AskedTopic, list[AskedPartition]]]:
+def _each_once(message: FetchRequest) -> list[tuple[RequestedTopic, list[RequestedPartition]]]:
     """What is asked for. Of a partition that is named more than once the last counts, as with Kafka; each would be a
     look into the log, again and again while the Fetch is parked."""
     if len(message.topics) == 1 and len(message.topics[0].partitions) == 1:
         return [(message.topics[0], message.topics[0].partitions)]
     last = {(each.topic, each.topic_id, part.partition): part for each in message.topics for part in each.partitions}
-    asked = []
+    requested = []
     for topic in message.topics:
         found = (last.pop((topic.topic, topic.topic_id, each.partition), None) for each in topic.partitions)
         if parts := [part for part in found if part is not None]:
-            asked.append((topic, parts))
-    return asked
+            requested.append((topic, parts))
+    return requested
 
 
 class Fetch:
     """One consumer's Fetch, perhaps parked."""
 
-    __slots__ = ("asked", "bytes_max", "connection", "deadline_us", "min_bytes", "request", "token")
+    __slots__ = ("bytes_max", "connection", "deadline_us", "min_bytes", "request", "requested", "token")
 
     def __init__(self, request: Request, message: FetchRequest, now_us: Micros) -> None:
         self.request = request
         self.token = request.token
         self.connection = request.connection
-        self.asked = _each_once(message)
+        self.requested = _each_once(message)
         self.bytes_max = max(min(message.max_bytes, ANSWER_BYTES_MAX), 1)
         self.min_bytes = max(message.min_bytes, 0) if message.topics else 0
         self.deadline_us = now_us + max(message.max_wait_ms, 0) * MS
 
-    def needed_bytes(self, wanted: AskedPartition) -> int:
+    def needed_bytes(self, wanted: RequestedPartition) -> int:
         """What there must be of this partition before it is answered: never more than one answer can carry."""
         return min(self.min_bytes, self.bytes_max, max(wanted.partition_max_bytes, 1))
 
@@ -157,9 +157,9 @@ class Fetches:
         """What it has to wait for; 0 if it can be answered, be it with an error."""
         end_offset = self._context.replica.high_watermark
         missing_bytes = fetch.min_bytes
-        for asked, partitions in fetch.asked:
+        for requested, partitions in fetch.requested:
             for wanted in partitions:
-                if self._error(fetch, asked, wanted):
+                if self._error(fetch, requested, wanted):
                     return 0
                 missing_bytes = needed = fetch.needed_bytes(wanted)  # there is one partition that is none
                 if needed > 1 and wanted.fetch_offset < end_offset:
@@ -186,21 +186,21 @@ class Fetches:
         size_bytes = 0
         is_crowded = self._context.replica.connections.is_crowded()
         bytes_max = min(fetch.bytes_max, CROWDED_ANSWER_BYTES) if is_crowded else fetch.bytes_max
-        for asked, partitions in fetch.asked:
-            topic = Topic(topic=asked.topic, topic_id=asked.topic_id)
+        for requested, partitions in fetch.requested:
+            topic = Topic(topic=requested.topic, topic_id=requested.topic_id)
             response.responses.append(topic)
             for wanted in partitions:
-                answer = self._partition(fetch, asked, wanted, bytes_max - size_bytes, response)
+                answer = self._partition(fetch, requested, wanted, bytes_max - size_bytes, response)
                 topic.partitions.append(answer)
                 size_bytes += len(answer.records or b"")
         fetch.request.reply(response)
         return size_bytes
 
-    def _error(self, fetch: Fetch, asked: AskedTopic, wanted: AskedPartition) -> ErrorCode:
+    def _error(self, fetch: Fetch, requested: RequestedTopic, wanted: RequestedPartition) -> ErrorCode:
         """NONE, or why there is nothing to wait for."""
         context = self._context
         by_id = fetch.request.header.request_api_version >= 13
-        error = context.partition_error(asked.topic, asked.topic_id, wanted.partition, by_id)
+        error = context.partition_error(requested.topic, requested.topic_id, wanted.partition, by_id)
         if error is ErrorCode.NONE:
             error = context.reader_error(wanted.current_leader_epoch)
         if (
@@ -211,12 +211,12 @@ class Fetches:
         return error
 
     def _partition(
-        self, fetch: Fetch, asked: AskedTopic, wanted: AskedPartition, budget: int, response: FetchResponse
+        self, fetch: Fetch, requested: RequestedTopic, wanted: RequestedPartition, budget: int, response: FetchResponse
     ) -> Partition:
         context, replica = self._context, self._context.replica
         version = fetch.request.header.request_api_version
         answer = Partition(partition_index=wanted.partition, high_watermark=-1, aborted_transactions=[], records=b"")
-        error = answer.error_code = self._error(fetch, asked, wanted)
+        error = answer.error_code = self._error(fetch, requested, wanted)
         if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._name_leader(answer, response, version)
         if error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):

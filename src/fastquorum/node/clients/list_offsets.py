@@ -31,7 +31,7 @@ VERSION_MIN: Final = {
 EPOCH_VERSION_MIN: Final = 4
 """The first version whose answer can carry an epoch."""
 
-Asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+RequestedPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 Answer = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
 
@@ -41,29 +41,29 @@ def list_offsets(context: ClientContext, message: ListOffsetsRequest, version: i
     quorum waits for all of them."""
     named = Counter((topic.name, each.partition_index) for topic in message.topics for each in topic.partitions)
     response = ListOffsetsResponse()
-    for asked in message.topics:
-        topic = Topic(name=asked.name)
+    for requested in message.topics:
+        topic = Topic(name=requested.name)
         response.topics.append(topic)
-        for partition in asked.partitions:
-            if named[asked.name, partition.partition_index] > 1:
+        for partition in requested.partitions:
+            if named[requested.name, partition.partition_index] > 1:
                 answer = Answer(partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST)
             else:
-                answer = _offset(context, asked.name, partition, version)
+                answer = _offset(context, requested.name, partition, version)
             if version < EPOCH_VERSION_MIN:
                 answer.leader_epoch = -1
             topic.partitions.append(answer)
     return response
 
 
-def _offset(context: ClientContext, name: str, asked: Asked, version: int) -> Answer:
-    answer = Answer(partition_index=asked.partition_index)
-    answer.error_code = context.partition_error(name, METADATA_TOPIC_ID, asked.partition_index, by_id=False)
+def _offset(context: ClientContext, name: str, requested: RequestedPartition, version: int) -> Answer:
+    answer = Answer(partition_index=requested.partition_index)
+    answer.error_code = context.partition_error(name, METADATA_TOPIC_ID, requested.partition_index, by_id=False)
     if not answer.error_code:
-        answer.error_code = context.reader_error(asked.current_leader_epoch)
+        answer.error_code = context.reader_error(requested.current_leader_epoch)
     if answer.error_code:
         return answer
     high_watermark, epoch = context.replica.high_watermark, context.replica.raft.epoch
-    timestamp = asked.timestamp
+    timestamp = requested.timestamp
     if timestamp < 0 and version < VERSION_MIN.get(timestamp, version + 1):
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif timestamp == LATEST:

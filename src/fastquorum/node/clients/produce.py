@@ -127,17 +127,17 @@ class Produce:
         topics = message.topic_data
         named = Counter((topic.name, topic.topic_id, each.index) for topic in topics for each in topic.partition_data)
         self._unanswered = 1
-        for asked in topics:
-            topic = Topic(name=asked.name, topic_id=asked.topic_id)
+        for requested in topics:
+            topic = Topic(name=requested.name, topic_id=requested.topic_id)
             self._response.responses.append(topic)
-            for data in asked.partition_data:
+            for data in requested.partition_data:
                 answer = Partition(index=data.index, base_offset=-1)
                 topic.partition_responses.append(answer)
                 self._unanswered += 1
-                error = self._context.partition_error(asked.name, asked.topic_id, data.index, by_id)
+                error = self._context.partition_error(requested.name, requested.topic_id, data.index, by_id)
                 if message.acks not in _ACKS:
                     error = ErrorCode.INVALID_REQUIRED_ACKS
-                elif named[asked.name, asked.topic_id, data.index] > 1:
+                elif named[requested.name, requested.topic_id, data.index] > 1:
                     error = ErrorCode.INVALID_REQUEST
                 if error is not ErrorCode.NONE:
                     self._refuse(answer, error)

@@ -51,7 +51,7 @@ SERVED: Final = (
 )
 
 
-class Door:
+class ClientApis:
     """Serves clients over one replica."""
 
     def __init__(

@@ -146,21 +146,21 @@ def _python_flusher(kernels: Kernels) -> WatchedFlusher:
 
 def _voters(path: str, settings: NodeSettings, found: Identity, first: VoterSet, kraft_version: int) -> VoterSet:
     """The first voters. Static ones may have moved to other addresses, but not become others."""
-    asked = settings.voters
+    configured = settings.voters
     for what, wanted, present in (("log", settings.log, found.log_kind), ("topic", settings.topic, found.topic_name)):
         if wanted is not None and wanted != present:
             raise DirectoryError(f"its {what} is {present}, not {wanted}", "choose an empty directory", path)
-    if asked is None:
+    if configured is None:
         return first
-    if asked.get(found.node_id) is None:
-        raise UsageError(f"node {found.node_id} is not among the voters {list(asked.ids)}", "add it")
-    if found.voters and [voter.key for voter in asked] != [voter.key for voter in found.voters]:
+    if configured.get(found.node_id) is None:
+        raise UsageError(f"node {found.node_id} is not among the voters {list(configured.ids)}", "add it")
+    if found.voters and [voter.key for voter in configured] != [voter.key for voter in found.voters]:
         raise DirectoryError(
-            f"its voters are {format_voters(found.voters)}, not {format_voters(asked)}",
+            f"its voters are {format_voters(found.voters)}, not {format_voters(configured)}",
             "start with the voters it was formatted with; static voters cannot be added or removed",
             path,
         )
-    return first if kraft_version else asked
+    return first if kraft_version else configured
 
 
 class _InjectedDisks:

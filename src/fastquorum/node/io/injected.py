@@ -210,13 +210,13 @@ class _NamedSends:
     def note_request(self, connection: Connection, frame: bytes) -> None:
         """A request came in: its answer will carry only its correlation id."""
         if frame[:2] in _API_PREFIXES:
-            asked = self._asked
-            if len(asked) >= _NOTED_MAX:
-                asked.clear()
-            asked[connection, frame[4:8]] = _API_PREFIXES[frame[:2]]
+            names = self._request_names
+            if len(names) >= _NOTED_MAX:
+                names.clear()
+            names[connection, frame[4:8]] = _API_PREFIXES[frame[:2]]
 
     @cached_property
-    def _asked(self) -> dict[tuple[Connection, bytes], str]:
+    def _request_names(self) -> dict[tuple[Connection, bytes], str]:
         return {}
 
     def _send_named(self, what: str, send: Callable[[], None], break_off: Callable[[], None]) -> None:
@@ -229,7 +229,7 @@ class _NamedSends:
 
     def _name(self, connection: Connection, head: bytes, *, is_accepted: bool) -> str | None:
         if is_accepted:
-            name = self._asked.pop((connection, head[:4]), None)
+            name = self._request_names.pop((connection, head[:4]), None)
             return f"{name}-response" if name else None
         name = _API_PREFIXES.get(head[:2])
         return f"{name}-request" if name else None

@@ -7,12 +7,12 @@ are thus later than the native ones by what the call did after it.
 from typing import Any, NamedTuple
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.kernels.lane import Connection, LaneState, LeaderTerms, Output, Send, same_terms
+from fastquorum.kernels.lane import Connection, LaneState, LeaderSession, Output, Send, same_session
 from fastquorum.kernels.producers import ProducedBatch
 from fastquorum.kernels.stages import Nanos, StageHistogram, TraceRead, load_stages
 from fastquorum.node.io.clock import now_ns
 from fastquorum.node.lane.appends import Queued
-from fastquorum.node.lane.port import Terms
+from fastquorum.node.lane.port import LaneSession
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.ports import AppendTicket
 from fastquorum.types import Micros, Offset
@@ -28,7 +28,7 @@ class _Timed(NamedTuple):
     appended_us: Micros
 
     def committed(self, base_offset: Offset) -> None:
-        self.shell.told(base_offset, self.appended_us)
+        self.shell.announced(base_offset, self.appended_us)
         self.ticket.committed(base_offset)
 
     def failed(self, error: FastQuorumError) -> None:
@@ -45,7 +45,7 @@ class MeasuredLaneShell(LaneShell):
         self._sync_began: Nanos = 0
         """When the sync under way was asked for; 0: none is."""
         self._sync_ended: Nanos = 0
-        self._heard: Nanos = 0
+        self._received: Nanos = 0
         """When the frame that the lane looks at was heard; 0: it looks at none."""
         self._committed_us: Micros = 0
 
@@ -69,15 +69,15 @@ class MeasuredLaneShell(LaneShell):
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
-    def told(self, base_offset: Offset, appended_us: Micros) -> None:
+    def announced(self, base_offset: Offset, appended_us: Micros) -> None:
         """An append's ticket hears of its commit."""
-        self._stages.told(base_offset, appended_us, self._committed_us, now_ns())
+        self._stages.announced(base_offset, appended_us, self._committed_us, now_ns())
 
     def advance(self, high_watermark: Offset) -> None:
         if high_watermark > self.high_watermark:
             now = now_ns()
-            if self._heard and self.is_leader:
-                self._stages.acked(high_watermark, self._heard)
+            if self._received and self.is_leader:
+                self._stages.acked(high_watermark, self._received)
             self._committed_us = now // _NS_PER_US
             self._stages.committed(high_watermark, now)
         super().advance(high_watermark)
@@ -96,10 +96,10 @@ class MeasuredLaneShell(LaneShell):
         super().on_flush(token, errno_code, now_us)
 
     def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        self._heard = now_ns()
-        self._stages.begin(self._heard)
+        self._received = now_ns()
+        self._stages.begin(self._received)
         taken = super().offer(connection, frame, now_us)
-        self._heard = 0
+        self._received = 0
         return taken
 
     def freeze(self, now_us: Micros) -> LaneState | None:
@@ -111,11 +111,11 @@ class MeasuredLaneShell(LaneShell):
         self._look_away()
         super().resume(now_us)
 
-    def settle(self, terms: Terms | None, now_us: Micros) -> None:
+    def settle(self, session: LaneSession | None, now_us: Micros) -> None:
         self._look_away()
-        if terms is not None and (self.terms is None or not same_terms(terms, self.terms)):
-            self._stages.opened(isinstance(terms, LeaderTerms))
-        super().settle(terms, now_us)
+        if session is not None and (self.session is None or not same_session(session, self.session)):
+            self._stages.opened(isinstance(session, LeaderSession))
+        super().settle(session, now_us)
 
     def _accept(self, queued: Queued, now_us: Micros) -> None:
         super()._accept(queued._replace(ticket=_Timed(queued.ticket, self, now_us)), now_us)

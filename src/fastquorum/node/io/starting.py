@@ -17,7 +17,7 @@ from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sockets.listening import bound_endpoint, listen
 from fastquorum.node.io.sockets.own_address import LOOPBACK, where_it_is_reached, where_to_listen
-from fastquorum.node.settings.log_kinds import TOLD_TO_CONTROLLER, check_log_kind
+from fastquorum.node.settings.log_kinds import CONTROLLER_SETTINGS, check_log_kind
 from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage.identity import Identity
 from fastquorum.types import Endpoint, NodeId, Voter, VoterSet
@@ -122,10 +122,10 @@ def _voters(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
 
 def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
     """What it was told; its defaults are Kafka's."""
-    told = {name: getattr(settings, name) for name in TOLD_TO_CONTROLLER}
-    told["leader_imbalance_check_us"] = 0 if settings.preferred_leaders is False else settings.imbalance_check_us
-    told["unclean_election_check_us"] = settings.unclean_check_us
-    given = {name: value for name, value in told.items() if value is not None}
+    values = {name: getattr(settings, name) for name in CONTROLLER_SETTINGS}
+    values["leader_imbalance_check_us"] = 0 if settings.preferred_leaders is False else settings.imbalance_check_us
+    values["unclean_election_check_us"] = settings.unclean_check_us
+    given = {name: value for name, value in values.items() if value is not None}
     return replace(ControllerSettings(cluster_id), **given)
 
 

@@ -20,7 +20,7 @@ from fastquorum.kernels.lane import (
     Lane,
     LaneMode,
     LaneState,
-    LeaderTerms,
+    LeaderSession,
     ObserversInformed,
     Output,
     Send,
@@ -31,7 +31,7 @@ from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, Appends, Queu
 from fastquorum.node.lane.barriers import Barriers
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import Terms, with_answered
+from fastquorum.node.lane.port import LaneSession, with_answered
 from fastquorum.node.lane.producer_states import ProducerStates
 from fastquorum.node.lane.tallies import Tallied
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
@@ -56,7 +56,7 @@ class LaneCallers(Tallied):
         super().__init__()
         self.lock = lock
         self.log = log
-        self.terms: Terms | None = None
+        self.session: LaneSession | None = None
         self.high_watermark: Offset = UNKNOWN_OFFSET
         self.appended_us: Micros = 0
         """When a leader last appended, or began to lead."""
@@ -86,12 +86,12 @@ class LaneCallers(Tallied):
         )
         self._refused_at_us: Micros = 0
         """When the last append came that is to be refused."""
-        self._told_high_watermark: Offset = UNKNOWN_OFFSET
+        self._announced_high_watermark: Offset = UNKNOWN_OFFSET
 
     @property
     def is_leader(self) -> bool:
         """True while appends are accepted here."""
-        return isinstance(self.terms, LeaderTerms)
+        return isinstance(self.session, LeaderSession)
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class LaneCallers(Tallied):
     def new_producer_id(self) -> int:
         """An id for a producer without a name; -1 if this node does not lead, or has given out all of its epoch's."""
         with self.lock:
-            return self._producer_states.new_id(self.terms.epoch) if isinstance(self.terms, LeaderTerms) else -1
+            return self._producer_states.new_id(self.session.epoch) if isinstance(self.session, LeaderSession) else -1
 
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """Start a linearizable read (lane rule 7). Raises NotLeader, or what stopped the replica.
@@ -221,9 +221,9 @@ class LaneCallers(Tallied):
         """Lock held. Epoch check, offset, write, claim of parked Fetches and enqueue (lane rule 3)."""
         if self.is_leader and self._lane.is_frozen and not self._lane.has_failed:
             return AppendVerdict.FROZEN  # judged when its turn comes: what is decided may be that another node leads
-        if queued.stamp is not None and isinstance(self.terms, LeaderTerms):
+        if queued.stamp is not None and isinstance(self.session, LeaderSession):
             assert queued.encoded is not None
-            batch = self._producer_states.judge(queued.stamp, queued.encoded, self.terms.epoch, now_us)
+            batch = self._producer_states.judge(queued.stamp, queued.encoded, self.session.epoch, now_us)
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset

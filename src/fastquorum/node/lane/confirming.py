@@ -36,7 +36,7 @@ class Confirming(Generic[A]):
         self._judge = judge
         self._fail = fail
         self._not_leader = not_leader
-        self._asked: list[A] = []
+        self._pending: list[A] = []
         """Those that wait for the barrier under way."""
         self._next: list[A] = []
         """Those that came after it began."""
@@ -44,28 +44,28 @@ class Confirming(Generic[A]):
     @property
     def is_waited_for(self) -> bool:
         """Lock held."""
-        return bool(self._asked or self._next)
+        return bool(self._pending or self._next)
 
     def add(self, append: A) -> None:
         """Lock held. Wait for a barrier, or fail."""
         self._next.append(append)
-        if not self._asked:
+        if not self._pending:
             self._ask()
 
     def _ask(self) -> None:
         """Lock held."""
-        self._asked, self._next = self._next, []
+        self._pending, self._next = self._next, []
         if not self._begin_barrier(self):
-            asked, self._asked = self._asked, []
-            self._fail(asked, self._not_leader())
+            pending, self._pending = self._pending, []
+            self._fail(pending, self._not_leader())
 
     def passed(self, high_watermark: Offset) -> None:
         """This node led when those that wait had come: they are judged by what the log has now."""
         with self._lock:
             try:
-                while self._asked:
-                    self._judge(self._asked[0])
-                    del self._asked[0]
+                while self._pending:
+                    self._judge(self._pending[0])
+                    del self._pending[0]
             except BaseException as error:
                 cut_off = FatalError(f"an append was not judged to its end: {error!r}")
                 self._fail_all(error if isinstance(error, FastQuorumError) else cut_off)
@@ -80,5 +80,5 @@ class Confirming(Generic[A]):
 
     def _fail_all(self, error: FastQuorumError) -> None:
         """Lock held."""
-        asked, self._asked, self._next = self._asked + self._next, [], []
-        self._fail(asked, error)
+        pending, self._pending, self._next = self._pending + self._next, [], []
+        self._fail(pending, error)

@@ -11,7 +11,15 @@ from typing import Protocol
 
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Buffer, SteadyBeats
-from fastquorum.kernels.lane import Connection, FetchAdmission, FollowerTerms, HandUp, LaneState, LeaderTerms, Unparked
+from fastquorum.kernels.lane import (
+    Connection,
+    FetchAdmission,
+    FollowerSession,
+    HandUp,
+    LaneState,
+    LeaderSession,
+    Unparked,
+)
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.lane.peer_events import FetchLink
@@ -20,7 +28,7 @@ from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, Uuid
 
-Terms = LeaderTerms | FollowerTerms
+LaneSession = LeaderSession | FollowerSession
 
 
 def with_answered(state: LaneState, answered: int) -> LaneState:
@@ -49,7 +57,7 @@ class Shell(Protocol):
 
     lock: LaneLock
     log: Log
-    terms: Terms | None
+    session: LaneSession | None
     stopped: bool
     error: FastQuorumError | None
     handed_up: deque[HandUp]
@@ -113,7 +121,7 @@ class Shell(Protocol):
     def on_tick(self, now_us: Micros) -> None: ...
     def freeze(self, now_us: Micros) -> LaneState | None: ...
     def resume(self, now_us: Micros) -> None: ...
-    def settle(self, terms: Terms | None, now_us: Micros) -> None: ...
+    def settle(self, session: LaneSession | None, now_us: Micros) -> None: ...
     def close(self, now_us: Micros) -> None: ...
     def drain(self, now_us: Micros) -> None: ...
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None: ...

@@ -18,15 +18,15 @@ from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Connection,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     LaneMode,
     LaneState,
-    LeaderTerms,
-    same_terms,
+    LeaderSession,
+    same_session,
 )
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import Terms, with_answered
+from fastquorum.node.lane.port import LaneSession, with_answered
 from fastquorum.types import Micros, NodeId, Offset
 
 
@@ -41,7 +41,7 @@ class LaneShell(LaneCallers):
 
     @property
     def is_open(self) -> bool:
-        return self.terms is not None
+        return self.session is not None
 
     @property
     def deadline_us(self) -> Micros:
@@ -101,29 +101,29 @@ class LaneShell(LaneCallers):
         if 0 <= self._lane.deadline_us <= now_us:
             self.perform(self._lane.on_tick(now_us))
 
-    def settle(self, terms: Terms | None, now_us: Micros) -> None:
-        """raft/'s effects are all done: the lane goes on, on these terms (lane rule 1)."""
-        if terms is not None and self.terms is not None and same_terms(terms, self.terms):
+    def settle(self, session: LaneSession | None, now_us: Micros) -> None:
+        """raft/'s effects are all done: the lane goes on, in this session (lane rule 1)."""
+        if session is not None and self.session is not None and same_session(session, self.session):
             self.resume(now_us)
             return
         self.close(now_us)
-        if terms is None:
+        if session is None:
             return
-        self.terms = terms
-        self.progress.opened(leads=isinstance(terms, LeaderTerms), end_offset=self.log.end_offset)
-        if isinstance(terms, LeaderTerms):
+        self.session = session
+        self.progress.opened(leads=isinstance(session, LeaderSession), end_offset=self.log.end_offset)
+        if isinstance(session, LeaderSession):
             self.appended_us = now_us
-            self.perform(self._lane.open_leader(terms, now_us))
+            self.perform(self._lane.open_leader(session, now_us))
         else:
-            self.perform(self._lane.open_follower(terms, now_us))
+            self.perform(self._lane.open_follower(session, now_us))
             self._attach(now_us)
 
     def close(self, now_us: Micros) -> None:
-        """After this nothing of the old terms is appended or sent; its appends' fate is open."""
-        if self.terms is None:
+        """After this nothing of the old session is appended or sent; its appends' fate is open."""
+        if self.session is None:
             return
         led = self.is_leader
-        self.terms = None
+        self.session = None
         state, outputs = self._lane.close(now_us)
         if with_answered(state, self._fetch_answered).fetch_in_flight >= 0:  # which raft/ reckons with
             self._fetch_link = None
@@ -140,7 +140,7 @@ class LaneShell(LaneCallers):
             self._lane.on_flush_failed()
         if self._lane.mode is not LaneMode.CLOSED:
             self._lane.close(now_us)
-        self.terms = None
+        self.session = None
         self._appends.fail_pending(error or self.not_leader(maybe_committed=True))
         self._appends.fail_queued(error or self.not_leader())
         self._barriers.fail_all()
@@ -157,12 +157,12 @@ class LaneShell(LaneCallers):
         return confirmed_us >= 0 and now_us - confirmed_us < within_us
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        terms = self.terms
-        if self._beats is None or not isinstance(terms, LeaderTerms) or self._lane.is_frozen or not self.may_send():
+        session = self.session
+        if self._beats is None or not isinstance(session, LeaderSession) or self._lane.is_frozen or not self.may_send():
             return False
         if not self._is_confirmed(self._beats_confirmed_us_max, now_us):
             return False
-        answer = self._beats.answer(frame, terms.epoch, now_us)
+        answer = self._beats.answer(frame, session.epoch, now_us)
         if answer is not None:
             self.send(connection, answer)
         return answer is not None
@@ -185,7 +185,7 @@ class LaneShell(LaneCallers):
     def _attach(self, now_us: Micros) -> None:
         """Give the follower's lane its connection, if both are there."""
         link = self._fetch_link
-        if link is not None and isinstance(self.terms, FollowerTerms) and link.node_id == self.terms.leader_id:
+        if link is not None and isinstance(self.session, FollowerSession) and link.node_id == self.session.leader_id:
             self.perform(self._lane.attach_leader(link.connection, link.api_version, now_us))
 
     # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
@@ -196,13 +196,13 @@ class LaneShell(LaneCallers):
         while True:
             with self.lock:
                 fates, barriers = self._appends.take_fates(), self._barriers.take_ended()
-                high_watermark, told = self.high_watermark, self._told_high_watermark
-                self._told_high_watermark = high_watermark
-            if not fates and not barriers and high_watermark == told:
+                high_watermark, announced = self.high_watermark, self._announced_high_watermark
+                self._announced_high_watermark = high_watermark
+            if not fates and not barriers and high_watermark == announced:
                 return
             for fate in fates:
                 fate.tell()
             for barrier in barriers:
                 barrier.tell(lambda: self.error or self.not_leader())
-            if high_watermark != told:
+            if high_watermark != announced:
                 on_committed(high_watermark)

@@ -1,4 +1,4 @@
-"""What a shell counts for people, where it costs nothing: where its terms begin and end, and what it refuses.
+"""What a shell counts for people, where it costs nothing: where its sessions begin and end, and what it refuses.
 
 Nothing is decided from it, and nothing of it is done for a single record or commit.
 """
@@ -21,7 +21,7 @@ class Moved(NamedTuple):
 
 
 class Progress:
-    """By how much the log's end moved under the terms that were, and under those that are. Lane lock held."""
+    """By how much the log's end moved in earlier sessions, and in this one. Lane lock held."""
 
     def __init__(self) -> None:
         self._moved = Moved(0, 0)
@@ -33,11 +33,11 @@ class Progress:
         self._leads, self._began_at = leads, end_offset
 
     def closed(self, end_offset: Offset) -> None:
-        """The terms are over."""
+        """The session is over."""
         self._moved = self.so_far(end_offset)
         self._began_at = -1
 
-    def fetched_without_terms(self, records: int) -> None:
+    def fetched_without_session(self, records: int) -> None:
         """raft/ itself put them into the log, while the lane is closed."""
         self._moved = self._moved._replace(fetched=self._moved.fetched + records)
 

@@ -89,7 +89,7 @@ class ControlChannels:
 
     def _end(self) -> None:
         self._sender: Sender | None = None
-        self._told = Image()
+        self._pushed = Image()
         """As of what everybody was told, or will be by what waits."""
         self._queue = ControlQueue()
         self._channels: dict[NodeId, _Channel] = {}
@@ -113,10 +113,10 @@ class ControlChannels:
 
     def on_image(self, image: Image) -> None:
         """This is committed."""
-        before, sender = self._told, self._sender
+        before, sender = self._pushed, self._sender
         if sender is None or (image.brokers is before.brokers and image.topics is before.topics):
             return
-        self._told = image
+        self._pushed = image
         missed: list[ControlRequest] = []
         if image.brokers is not before.brokers:
             missed = self._missed(before, image, sender)
@@ -140,9 +140,9 @@ class ControlChannels:
     def _tell_whole(self, broker_id: NodeId, channel: _Channel) -> None:
         """It answers again."""
         channel.is_cut = False
-        broker, sender = self._told.brokers.get(broker_id), self._sender
+        broker, sender = self._pushed.brokers.get(broker_id), self._sender
         if broker is not None and not broker.fenced and sender is not None:
-            self._queue.add(whole_requests(channel.since, self._told, broker, sender))
+            self._queue.add(whole_requests(channel.since, self._pushed, broker, sender))
 
     def _drop_idle(self) -> None:
         """Of those that nothing waits for. Another process of such a broker is not waited for because of this one."""
@@ -168,7 +168,7 @@ class ControlChannels:
         return missed
 
     def _endpoint(self, broker_id: NodeId) -> Endpoint | None:
-        broker = self._told.brokers.get(broker_id)
+        broker = self._pushed.brokers.get(broker_id)
         listener = None if broker is None else broker.listener(INTER_BROKER_LISTENER)
         return None if listener is None else Endpoint(listener.name, listener.host, listener.port)
 

@@ -30,7 +30,7 @@ from fastquorum.node.metadata.heartbeats import steady_beat
 from fastquorum.node.metadata.periodic import Look, looks
 from fastquorum.node.metadata.registration import Registration
 from fastquorum.node.metadata.replay import Replay
-from fastquorum.node.metadata.requests import Asked, controller_apis, read
+from fastquorum.node.metadata.requests import ControllerRequest, controller_apis, read
 from fastquorum.node.metadata.snapshots import SnapshotKeeper
 from fastquorum.node.metadata.tally import ControllerTally
 from fastquorum.node.network.inbox import OnResponse
@@ -293,64 +293,64 @@ class ControllerRole:
         """Decide it now, and answer when that is committed."""
         if self._state is None or not self._leads:
             self.on_turn(now_us)
-        asked = read(request)
-        if asked is None:
+        to_decide = read(request)
+        if to_decide is None:
             return
-        if isinstance(asked.message, DescribeQuorumRequest):
-            self._replica.ask_raft(asked.token, asked.message, asked.version, asked.answer, now_us)
+        if isinstance(to_decide.message, DescribeQuorumRequest):
+            self._replica.ask_raft(to_decide.token, to_decide.message, to_decide.version, to_decide.answer, now_us)
         else:
-            self._decide(asked, now_us)
+            self._decide(to_decide, now_us)
             spare_images(self._kernels)
 
-    def _decide(self, asked: Asked, now_us: Micros) -> None:
-        state, message = self._state, asked.message
-        answer = answered_anywhere(message, asked.version, is_forwarded=asked.is_forwarded)
+    def _decide(self, request: ControllerRequest, now_us: Micros) -> None:
+        state, message = self._state, request.message
+        answer = answered_anywhere(message, request.version, is_forwarded=request.is_forwarded)
         if answer is not None:
-            asked.answer(answer)
+            request.answer(answer)
             return
         if state is None:
-            asked.refuse(ErrorCode.NOT_CONTROLLER)
+            request.refuse(ErrorCode.NOT_CONTROLLER)
             return
         heard(state, message, now_us)
-        forwarded, next_offset = asked.is_forwarded, state.next_offset
+        forwarded, next_offset = request.is_forwarded, state.next_offset
         try:
-            decision = decide(state, message, asked.version, now_us, self._chance, is_forwarded=forwarded)
+            decision = decide(state, message, request.version, now_us, self._chance, is_forwarded=forwarded)
         except Refused as refused:
-            asked.refuse(refused.code, refused.text)
+            request.refuse(refused.code, refused.text)
             return
         except FastQuorumError:
             raise  # it means that this replica stops
         except Exception as error:
-            self._contain(error, asked, now_us)
+            self._contain(error, request, now_us)
             return
-        if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
+        if not self._append(state, decision.records, now_us, request, is_atomic=decision.is_atomic):
             return
-        if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
+        if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, request, now_us):
             return
-        if isinstance(message, LEASES) and not decision.records and not self._confirm(state, asked, now_us):
+        if isinstance(message, LEASES) and not decision.records and not self._confirm(state, request, now_us):
             return
         done(state, message)
         if isinstance(message, BrokerHeartbeatRequest) and not decision.records:
-            self._keep_steady(state, message, asked.version, decision.answer)
+            self._keep_steady(state, message, request.version, decision.answer)
         is_read_at_brokers = forwarded and state.next_offset > next_offset
-        self._due.add(state.next_offset, asked, decision.answer, is_read_at_brokers=is_read_at_brokers)
+        self._due.add(state.next_offset, request, decision.answer, is_read_at_brokers=is_read_at_brokers)
         self._due.on_committed(state.image.brokers, now_us)
         if isinstance(message, BrokerRegistrationRequest):
             self._unfence_exempt(state, now_us)
 
-    def _contain(self, error: Exception, asked: Asked, now_us: Micros) -> None:
+    def _contain(self, error: Exception, request: ControllerRequest, now_us: Micros) -> None:
         """A fault of ours that a request brought to light is told of, and the request refused: nothing was changed, and
         who asks the next controller would end that, too."""
-        what = f"{type(asked.message).__name__} met a fault of this controller: {error!r}"
+        what = f"{type(request.message).__name__} met a fault of this controller: {error!r}"
         sentence = f"{what}; nothing was changed; report it, with what was asked"
         self._replica.notice("request_met_a_fault", NO_NODE, sentence, now_us)
-        asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, what)
+        request.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, what)
 
-    def _confirm(self, state: ControllerState, asked: Asked, now_us: Micros) -> bool:
+    def _confirm(self, state: ControllerState, request: ControllerRequest, now_us: Micros) -> bool:
         """Have the answer that lets a broker act on wait until it is sure that nobody else was elected before the
         request came: a record that is appended now and committed shows that. False: nothing can be appended."""
         is_confirmed = self._shell.is_confirmed(self._promise.confirmed_us, now_us)
-        return is_confirmed or self._append(state, [NoOpRecord()], now_us, asked)
+        return is_confirmed or self._append(state, [NoOpRecord()], now_us, request)
 
     def _keep_steady(
         self, state: ControllerState, request: BrokerHeartbeatRequest, version: int, answer: Message
@@ -362,15 +362,15 @@ class ControllerRole:
             offset_min = heartbeats.caught_up_at(request.broker_id)
             self._beats.keep(steady_beat(self._codec, request, version, offset_min, answer))
 
-    def _raise(self, state: ControllerState, kraft_version: int, asked: Asked, now_us: Micros) -> bool:
+    def _raise(self, state: ControllerState, kraft_version: int, request: ControllerRequest, now_us: Micros) -> bool:
         """Have the quorum raise it, behind all that was decided before and with it. False: whoever asked is told that
         nobody knows what comes of it, as the rest of it is written."""
         next_offset = self._replica.raise_kraft_version(kraft_version, state.next_offset, now_us)
         if next_offset == UNKNOWN_OFFSET:
-            asked.refuse(ErrorCode.REQUEST_TIMED_OUT, "the quorum's log takes nothing now: ask again")
+            request.refuse(ErrorCode.REQUEST_TIMED_OUT, "the quorum's log takes nothing now: ask again")
             return False
         state.kraft_version_raised(kraft_version, next_offset)
-        return self._append(state, [NoOpRecord()], now_us, asked)  # which the answer waits for
+        return self._append(state, [NoOpRecord()], now_us, request)  # which the answer waits for
 
     def _unfence_exempt(self, state: ControllerState, now_us: Micros) -> None:
         """Whoever counts as active without heartbeats is unfenced at once."""
@@ -383,7 +383,7 @@ class ControllerRole:
         state: ControllerState,
         records: Sequence[Message],
         now_us: Micros,
-        asked: Asked | None = None,
+        request: ControllerRequest | None = None,
         *,
         is_atomic: bool = True,
     ) -> bool:
@@ -396,11 +396,13 @@ class ControllerRole:
                 piece = min(piece, len(records) - start) // 2 or 1  # more than fits into a batch: a dead broker must go
                 continue
             if code is not ErrorCode.NONE:
-                if asked is not None:
-                    is_late = code is ErrorCode.REQUEST_TIMED_OUT and isinstance(asked.message, BrokerHeartbeatRequest)
+                if request is not None:
+                    is_late = code is ErrorCode.REQUEST_TIMED_OUT and isinstance(
+                        request.message, BrokerHeartbeatRequest
+                    )
                     self.tally.timed_out_heartbeats += is_late
-                    asked.refuse(code, text)
-                if start or asked is None:
+                    request.refuse(code, text)
+                if start or request is None:
                     self._look_again(now_us)
                 return False
             start += piece

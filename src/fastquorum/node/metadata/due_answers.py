@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from fastquorum.config import MS
 from fastquorum.controller.image.registrations import Brokers
 from fastquorum.node.lane.port import Shell
-from fastquorum.node.metadata.requests import Asked
+from fastquorum.node.metadata.requests import ControllerRequest
 from fastquorum.types import UNKNOWN_OFFSET, Micros, NodeId, Offset
 from fastquorum.wire import ErrorCode, Message
 
@@ -27,13 +27,13 @@ class _Due(NamedTuple):
 
     end_offset: Offset
     """It waits until all below it is committed."""
-    asked: Asked
+    request: ControllerRequest
     answer: Message
     is_read_at_brokers: bool
     """Its client will look for it at brokers."""
 
     def give(self) -> None:
-        self.asked.answer(self.answer)
+        self.request.answer(self.answer)
 
 
 class _Held(NamedTuple):
@@ -61,9 +61,9 @@ class DueAnswers:
         """When the first is held no longer; -1 if none is held."""
         return self._held[0].until_us if self._held else -1
 
-    def add(self, end_offset: Offset, asked: Asked, answer: Message, *, is_read_at_brokers: bool) -> None:
+    def add(self, end_offset: Offset, request: ControllerRequest, answer: Message, *, is_read_at_brokers: bool) -> None:
         """An answer that waits until all below `end_offset` is committed."""
-        self._uncommitted.append(_Due(end_offset, asked, answer, is_read_at_brokers))
+        self._uncommitted.append(_Due(end_offset, request, answer, is_read_at_brokers))
 
     def on_committed(self, brokers: Brokers, now_us: Micros) -> None:
         """Give, or hold, those whose records are committed. `brokers`: that are registered."""
@@ -96,7 +96,7 @@ class DueAnswers:
         self._named_offset = UNKNOWN_OFFSET
         uncommitted, self._uncommitted = self._uncommitted, deque()
         for each in uncommitted:
-            each.asked.refuse(ErrorCode.NOT_CONTROLLER)
+            each.request.refuse(ErrorCode.NOT_CONTROLLER)
 
     def _give_held(self, end_offset: Offset) -> None:
         while self._held and self._held[0].due.end_offset <= end_offset:

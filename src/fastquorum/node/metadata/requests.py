@@ -49,7 +49,7 @@ def controller_apis(settings: ControllerSettings) -> frozenset[ApiKey]:
     return CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
 
 
-class Asked:
+class ControllerRequest:
     """Something to decide, and whoever waits for the answer."""
 
     is_forwarded = False
@@ -72,7 +72,7 @@ class Asked:
         self.answer(refused(self.message, self.version, code, text))
 
 
-class _Forwarded(Asked):
+class _Forwarded(ControllerRequest):
     """A client's, in a broker's envelope."""
 
     is_forwarded = True
@@ -98,11 +98,11 @@ class _Forwarded(Asked):
             super().refuse(code, text)
 
 
-def read(request: Request) -> Asked | None:
+def read(request: Request) -> ControllerRequest | None:
     """What is asked; None if it cannot be read, or is none of the controller's: then that is the answer already."""
     message = request.message
     if not isinstance(message, EnvelopeRequest):
-        return Asked(request, message, request.header.request_api_version)
+        return ControllerRequest(request, message, request.header.request_api_version)
     if len(message.client_host_address) not in (4, 16):
         request.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
         return None

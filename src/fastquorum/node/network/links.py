@@ -55,7 +55,7 @@ class Link:
     in_flight: dict[int, RequestInFlight] = field(default_factory=dict)
     backoff_us: Micros = 0
     retry_at_us: Micros = 0
-    heard_us: Micros = 0
+    contact_us: Micros = 0
     """When the other side last gave a sign of life, or the connection was begun."""
     last_error: str = ""
     """Why it went down, or did not come up; empty once it is up."""
@@ -81,4 +81,4 @@ class Link:
     def has_fetch(self) -> bool:
         """A Fetch is to be sent on it, or to be answered. None of the lane's, which are not known here."""
         is_waiting = any(isinstance(message, FetchRequest) for _, message in self.waiting)
-        return is_waiting or any(asked.api_key == ApiKey.FETCH for asked in self.in_flight.values())
+        return is_waiting or any(request.api_key == ApiKey.FETCH for request in self.in_flight.values())

@@ -144,7 +144,7 @@ class Peers:
         if link is not None:
             link.state = LinkState.HANDSHAKE
             link.handshake = 0
-            link.heard_us = now_us
+            link.contact_us = now_us
             self._send_handshake(link)
 
     def on_disconnected(self, connection: Connection, now_us: Micros) -> list[PeerEvent]:
@@ -154,20 +154,20 @@ class Peers:
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         """A response. One that does not decode, or answers nothing, closes the connection."""
         link = self._by_connection[connection]
-        link.heard_us = now_us
+        link.contact_us = now_us
         if link.state is LinkState.HANDSHAKE:
             return self._on_handshake(link, frame, now_us)
         if link.purpose is Purpose.FETCH:
             return [FetchFrame(connection, frame)]
-        asked = link.in_flight.pop(int.from_bytes(frame[:4], "big", signed=True), None)
-        if asked is None:
+        request = link.in_flight.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if request is None:
             return self._drop(link, now_us, _NOT_KAFKA)
         try:
-            correlation_id, message = self._frames.decode_response(frame, asked.api_key, asked.version)
+            correlation_id, message = self._frames.decode_response(frame, request.api_key, request.version)
         except WireError:
-            link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = asked
+            link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = request
             return self._drop(link, now_us, _NOT_KAFKA)
-        return [Answer(link.node_id, correlation_id, asked.api_key, message)]
+        return [Answer(link.node_id, correlation_id, request.api_key, message)]
 
     def hang_up(self, purpose: Purpose) -> None:
         """Give up every connection that was for this, without a word to whoever waits for an answer on it."""
@@ -192,7 +192,7 @@ class Peers:
     def _connect(self, link: Link, now_us: Micros) -> None:
         link.connection = self._transport.connect(link.endpoint)
         link.state = LinkState.CONNECTING
-        link.heard_us = now_us
+        link.contact_us = now_us
         self._by_connection[link.connection] = link
 
     def _is_stuck(self, link: Link, now_us: Micros) -> bool:
@@ -205,8 +205,8 @@ class Peers:
         if link.state is LinkState.DOWN:
             return False
         if link.state is not LinkState.READY or link.purpose is Purpose.FETCH:
-            return link.heard_us <= limit
-        return any(asked.sent_us <= limit for asked in link.in_flight.values())
+            return link.contact_us <= limit
+        return any(request.sent_us <= limit for request in link.in_flight.values())
 
     def _discard(self, link: Link) -> None:
         """Forget a link without a word: nobody waits for it any more."""

@@ -15,7 +15,7 @@ from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.messages.quorum import BeginQuorumEpochResponse, VoteResponse
 
-TOLD_AFTER_US: Final = 2 * SECOND
+REPORT_AFTER_US: Final = 2 * SECOND
 """A node that is started anew is back before anybody is told."""
 STALE_US: Final = 10 * SECOND
 """A node that was not tried for so long may be back: nothing is said of it."""
@@ -46,8 +46,8 @@ class Reachability:
         self._connections = connections
         self._listener = listener
         self._endpoint_of = endpoint_of
-        self._told: dict[NodeId, Unreachable] = {}
-        self._told_foreign: set[NodeId] = set()
+        self._reported: dict[NodeId, Unreachable] = {}
+        self._reported_foreign: set[NodeId] = set()
 
     def look(self, now_us: Micros) -> None:
         """Learn what is so now, and tell what has been so for long enough."""
@@ -62,12 +62,12 @@ class Reachability:
         if found or self.unreachable:
             self.unreachable = tuple(found[node_id] for node_id in sorted(found))
         for node_id, peer in found.items():
-            is_news = node_id not in self._told and peer.reason != _FOREIGN  # the listener knows of these
-            if is_news and now_us - peer.since_us >= TOLD_AFTER_US:
-                self._told[node_id] = peer
+            is_news = node_id not in self._reported and peer.reason != _FOREIGN  # the listener knows of these
+            if is_news and now_us - peer.since_us >= REPORT_AFTER_US:
+                self._reported[node_id] = peer
                 self._listener.on_reach(peer, False)
-        for node_id in [node_id for node_id in self._told if node_id not in found]:
-            peer = self._told.pop(node_id)
+        for node_id in [node_id for node_id in self._reported if node_id not in found]:
+            peer = self._reported.pop(node_id)
             if node_id not in failing:
                 self._listener.on_reach(peer, True)
 
@@ -77,8 +77,8 @@ class Reachability:
             return
         source, code = event.source, _error_of(event.message)
         was, reason, endpoint = self._refusals.get(source), _REASONS.get(code), self._endpoint_of(source)
-        if reason == _FOREIGN and source not in self._told_foreign:
-            self._told_foreign.add(source)
+        if reason == _FOREIGN and source not in self._reported_foreign:
+            self._reported_foreign.add(source)
             self._listener.on_other_cluster(source, endpoint)
         if reason is None or endpoint is None:
             if was is not None and (was.reason == _FOREIGN or _is_of_the_voter(event.message)):

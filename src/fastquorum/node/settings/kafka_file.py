@@ -56,10 +56,10 @@ Ignored = Callable[[str, Sequence[str]], None]
 
 def ignored_text(file: str, keys: Sequence[str]) -> str:
     """What a person is told of them: a key that is nearly one that is heeded may be meant as that."""
-    return f"{file}: without effect here: {', '.join(map(_asked_after, keys))}"
+    return f"{file}: without effect here: {', '.join(map(_with_suggestion, keys))}"
 
 
-def _asked_after(key: str) -> str:
+def _with_suggestion(key: str) -> str:
     near = [] if key in FILE_KEYS | _STOCK else difflib.get_close_matches(key, FILE_KEYS, n=1, cutoff=_NEAR)
     return f"{key} (is {near[0]} meant?)" if near else key
 

@@ -7,7 +7,7 @@ from fastquorum.node.settings.settings import NodeSettings
 from fastquorum.storage.identity import LogKind
 
 _METADATA_ONLY: Final = ("retention_bytes", "retention_us", "snapshot_log_bytes", "snapshot_interval_us")
-TOLD_TO_CONTROLLER: Final = (
+CONTROLLER_SETTINGS: Final = (
     "session_timeout_us",
     "older_brokers",
     "num_partitions",
@@ -18,7 +18,7 @@ TOLD_TO_CONTROLLER: Final = (
     "remote_storage",
 )
 """Settings of a node that are `ControllerSettings`' under the same names."""
-_CONTROLLER_ONLY: Final = (*TOLD_TO_CONTROLLER, "preferred_leaders", "imbalance_check_us", "unclean_check_us")
+_CONTROLLER_ONLY: Final = (*CONTROLLER_SETTINGS, "preferred_leaders", "imbalance_check_us", "unclean_check_us")
 
 
 def log_kind_of(settings: NodeSettings) -> LogKind:

@@ -312,7 +312,7 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
 def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
     """Return the source's values by setting. ConfigError names a key that is not known, or whose value is bad."""
     found: dict[str, Value] = {}
-    said: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key, text in source.values.items():
         if key in ignored:
             continue
@@ -321,9 +321,9 @@ def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str
             raise _unknown(key, source.name, known)
         value = _parsed(setting.parse, key, text, source.name)
         if setting.name in found and found[setting.name] != value:
-            raise ConfigError(f"contradicts {said[setting.name]}", "keep one of the two", key, source.name)
+            raise ConfigError(f"contradicts {keys[setting.name]}", "keep one of the two", key, source.name)
         found[setting.name] = value
-        said[setting.name] = key
+        keys[setting.name] = key
     return found
 
 

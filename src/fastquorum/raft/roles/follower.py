@@ -10,7 +10,7 @@ protect a leader that they reach (KIP-996), and votes are as ever.
 
 from typing import Final
 
-from fastquorum.kernels.lane import FollowerTerms
+from fastquorum.kernels.lane import FollowerSession
 from fastquorum.raft import claims, doubles, messages
 from fastquorum.raft.committed import keeps_committed
 from fastquorum.raft.copying import SnapshotCopy, SnapshotPart
@@ -76,9 +76,9 @@ class Follower(Role):
 
     def absorb(self, core: Core) -> None:
         if core.lane is not None and core.lane.leader_contact_us > self._contact_us:
-            self._heard(core, core.lane.leader_contact_us)
+            self._note_contact(core, core.lane.leader_contact_us)
 
-    def _heard(self, core: Core, at_us: Micros) -> None:
+    def _note_contact(self, core: Core, at_us: Micros) -> None:
         self._is_reachable = True
         self._reconnects = 0
         self._is_there()
@@ -90,7 +90,7 @@ class Follower(Role):
             self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
             claims.was_led(core, at_us)
 
-    def is_heard(self, core: Core) -> bool:
+    def is_in_contact(self, core: Core) -> bool:
         """Does the leader go on, proven or not?"""
         has_answered = self._contact_us >= 0 and core.now_us < self._contact_us + core.config.fetch_timeout_us
         return has_answered and not self._has_leader_resigned
@@ -171,7 +171,7 @@ class Follower(Role):
             self._tell_at_us = core.now_us + core.config.fetch_timeout_us
         core.wake_at(self._tell_at_us)
 
-    def told(self) -> None:
+    def settle_voter_update(self) -> None:
         """The leader knows what this voter is, or has no use for it."""
         self._tell_at_us = -1
 
@@ -260,7 +260,7 @@ class Follower(Role):
 
     def on_fetched(self, core: Core, fetched: FetchedPartition, span: RecordSpan | None) -> None:
         """An answer of this epoch's leader, without error, that was not the steady state."""
-        self._heard(core, core.now_us)
+        self._note_contact(core, core.now_us)
         if fetched.diverging_epoch.epoch >= 0:
             self._truncate(core, fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset)
             return
@@ -337,7 +337,7 @@ class Follower(Role):
         if copy is None or copy.is_installing:
             return
         if part is not None:
-            self._heard(core, core.now_us)
+            self._note_contact(core, core.now_us)
         if part is None or not copy.is_next(part):
             self._drop_snapshot(core)
             return
@@ -369,8 +369,8 @@ class Follower(Role):
             core.emit(CommitTo(core.high_watermark))
         self._fetch_now(core)
 
-    def terms(self, core: Core) -> FollowerTerms:
-        return FollowerTerms(
+    def session(self, core: Core) -> FollowerSession:
+        return FollowerSession(
             epoch=core.epoch,
             leader_id=self.leader_id,
             high_watermark=core.high_watermark,

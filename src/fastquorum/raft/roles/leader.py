@@ -6,7 +6,7 @@ Kafka `LeaderState`.
 
 from typing import NamedTuple
 
-from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState
+from fastquorum.kernels.lane import LaneTimeouts, LeaderSession, PeerState
 from fastquorum.raft import messages
 from fastquorum.raft.core import Core, Role
 from fastquorum.raft.doubles import Turns
@@ -48,7 +48,7 @@ class Leader(Role):
         self._full_since_us: Micros = -1
         self._begin_at_us = core.now_us
         self._copying: dict[NodeId, _Copying] = {}
-        self.heard: dict[NodeId, Voter] = {}
+        self.reported_voters: dict[NodeId, Voter] = {}
         """What static voters have told this leader of themselves (`voter_updates`)."""
         self.turns = Turns()
         self._lane_voters = tuple(voter.key for voter in core.voters)
@@ -73,7 +73,7 @@ class Leader(Role):
     def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
         return False
 
-    def is_heard(self, core: Core) -> bool:
+    def is_in_contact(self, core: Core) -> bool:
         """Would `poll` do no more than set the next deadline: nobody resigns, and nobody is to be told who leads?"""
         if core.is_disk_full or self._cause_to_end(core, self._quorum_deadline(core)) is not None:
             return False
@@ -146,14 +146,14 @@ class Leader(Role):
         period = core.config.fetch_timeout_us // 2
         # One whose Fetch is parked here waits for this leader, however long that lasts.
         parked = max(period, core.config.fetch_wait_us_max + period // 2)
-        heard = [
+        contacted = [
             each.key.id
             for each in voters_among(core)
             if 0 <= core.now_us - each.last_contact_us < (parked if each.connection >= 0 else period)
             and each.last_contact_us >= 0
         ]
-        heard += [node_id for node_id, copying in self._copying.items() if core.now_us - copying.at_us < period]
-        return [node_id for node_id in core.other_voters if node_id not in heard]
+        contacted += [node_id for node_id, copying in self._copying.items() if core.now_us - copying.at_us < period]
+        return [node_id for node_id in core.other_voters if node_id not in contacted]
 
     def successors(self, core: Core) -> list[ReplicaKey]:
         """The other voters, the preferred one first, then by how much of the log they have; ids break ties."""
@@ -165,10 +165,10 @@ class Leader(Role):
         """This epoch's own, which begins unknown."""
         return core.lane.high_watermark if core.lane is not None else UNKNOWN_OFFSET
 
-    def terms(self, core: Core) -> LeaderTerms:
+    def session(self, core: Core) -> LeaderSession:
         """Should static voters be given their directories in this epoch, the lane goes on to know them by their ids:
         raft/ says of every peer that it admits whether it is a voter, and none that is not was admitted before."""
-        return LeaderTerms(
+        return LeaderSession(
             epoch=core.epoch,
             voters=self._lane_voters,
             epoch_start=self.epoch_start,

@@ -39,8 +39,8 @@ class Resigned(Role):
         """Every voter was told or cannot be reached, and those that were told are no majority without this replica:
         there is nobody to wait for."""
         others = core.other_voters
-        told = sum(voter_id not in self._unacked for voter_id in others)
-        return self._unreachable.issuperset(self._unacked) and told < core.voters.majority
+        acknowledged = sum(voter_id not in self._unacked for voter_id in others)
+        return self._unreachable.issuperset(self._unacked) and acknowledged < core.voters.majority
 
     def poll(self, core: Core) -> Cause | None:
         if not core.is_shutting_down:

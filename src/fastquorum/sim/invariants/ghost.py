@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.raft.election import ElectionState
 from fastquorum.sim.report import Violation
 from fastquorum.sim.storage.disk import SimDisk
@@ -75,7 +75,7 @@ class GhostNode:
     epoch: Epoch = 0
     led_epoch: Epoch = -1
     """The epoch it leads, or led last, in this life; -1 none."""
-    led_terms: LeaderTerms | None = None
+    led_session: LeaderSession | None = None
     """Of that epoch, until it follows: what the lane found committed may be seen only after its lane was closed."""
     votes: dict[Epoch, NodeId] = field(default_factory=dict)
     """Durably given, its own included."""
@@ -302,7 +302,7 @@ class Ghost:
         node.truncating_to = -1
         node.high_watermark = -1
         node.led_epoch = -1
-        node.led_terms = None
+        node.led_session = None
         if node.durable_end < node.end or log.flushed_end != node.end:
             raise Violation("S25", f"after recovery {node.durable_end} of {node.end} is durable", node.node_id)
         known = log.committed_offset

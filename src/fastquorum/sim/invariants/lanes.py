@@ -11,14 +11,14 @@ from fastquorum.kernels.lane import (
     BarrierDone,
     Connection,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     HandUp,
     Lane,
     LaneIdentity,
     LaneLog,
     LaneMode,
     LaneState,
-    LeaderTerms,
+    LeaderSession,
     Output,
     Send,
 )
@@ -39,7 +39,7 @@ class Exchange:
 class Lead:
     """What was seen of one lead."""
 
-    terms: LeaderTerms
+    session: LeaderSession
     since_us: Micros
     exchanges: dict[Connection, Exchange] = field(default_factory=dict)
     contacts: dict[NodeId, Micros] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class WatchedLane:
         lead = self._lead
         if lead is None:
             return -1
-        needed = len(lead.terms.voters) // 2 + 1 - self._is_voter(self._key)
+        needed = len(lead.session.voters) // 2 + 1 - self._is_voter(self._key)
         if needed == 0:
             return -1
         contacts = sorted((at for node_id, at in lead.contacts.items() if node_id != self._key.id), reverse=True)
@@ -130,29 +130,29 @@ class WatchedLane:
 
     def copies_snapshot(self, node_id: NodeId, now_us: Micros) -> None:
         """Leader: raft/ takes that for a sign of life, too."""
-        if self._lead is not None and any(voter.id == node_id for voter in self._lead.terms.voters):
+        if self._lead is not None and any(voter.id == node_id for voter in self._lead.session.voters):
             self._lead.contacts[node_id] = now_us
 
     # --- raft's side --------------------------------------------------------------------------------------------------
 
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
         durable = self._durable()
-        if durable is None or durable.epoch != terms.epoch or durable.leader_id != self._key.id:
-            self._broken(1, f"the lane opens as leader of {terms.epoch}, durable is {durable}")
-        if self._log.last_epoch != terms.epoch or terms.epoch_start >= self._log.end_offset:
-            self._broken(1, f"the lane opens as leader of {terms.epoch} without a record of it in the log")
-        self._lead = Lead(terms, now_us)
+        if durable is None or durable.epoch != session.epoch or durable.leader_id != self._key.id:
+            self._broken(1, f"the lane opens as leader of {session.epoch}, durable is {durable}")
+        if self._log.last_epoch != session.epoch or session.epoch_start >= self._log.end_offset:
+            self._broken(1, f"the lane opens as leader of {session.epoch} without a record of it in the log")
+        self._lead = Lead(session, now_us)
         self._accepted_end = -1
         self._frozen_end = -1
-        return self._out(self._lane.open_leader(terms, now_us))
+        return self._out(self._lane.open_leader(session, now_us))
 
-    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
+    def open_follower(self, session: FollowerSession, now_us: Micros) -> list[Output]:
         durable = self._durable()
-        if durable is None or durable.epoch != terms.epoch:
-            self._broken(1, f"the lane follows in {terms.epoch}, durable is {durable}")
+        if durable is None or durable.epoch != session.epoch:
+            self._broken(1, f"the lane follows in {session.epoch}, durable is {durable}")
         self._frozen_end = -1
         self._fetch = None
-        return self._out(self._lane.open_follower(terms, now_us))
+        return self._out(self._lane.open_follower(session, now_us))
 
     def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
         self.served = {connection: None}
@@ -304,16 +304,16 @@ class WatchedLane:
             return
         begun_us = lead.barriers.pop(done.barrier, self._world_us())
         confirming = sum(at_us >= begun_us for at_us in lead.confirmed.values()) + self._is_voter(self._key)
-        if confirming < len(lead.terms.voters) // 2 + 1:
-            self._broken(7, f"barrier {done.barrier} passed with {confirming} of {len(lead.terms.voters)} voters")
-        if done.high_watermark <= lead.terms.epoch_start:
+        if confirming < len(lead.session.voters) // 2 + 1:
+            self._broken(7, f"barrier {done.barrier} passed with {confirming} of {len(lead.session.voters)} voters")
+        if done.high_watermark <= lead.session.epoch_start:
             self._broken(7, f"barrier {done.barrier} passed at {done.high_watermark}, before the epoch's first commit")
 
     def _is_voter(self, key: ReplicaKey) -> bool:
         assert self._lead is not None
         return any(
             voter.id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id)
-            for voter in self._lead.terms.voters
+            for voter in self._lead.session.voters
         )
 
     def _fetched(self, connection: Connection, seen: Exchange, correlation_id: int, now_us: Micros) -> None:

@@ -1,7 +1,7 @@
 """Promises about what a node is: S1, S4, S5, S6, S9 (elections), S10 to S13 (high watermarks, commits), and that a
 flushed end is flushed."""
 
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.node.replica import Replica
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
@@ -45,12 +45,12 @@ def check_settled(node: GhostNode, durable: ElectionState | None, replica: Repli
 
 def _check_lead(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replica) -> None:
     """S1, S5, S9 when a lead begins: the lane opens only then, so that is when it counts."""
-    terms = replica.shell.terms
-    if not isinstance(terms, LeaderTerms):
-        if terms is not None:
-            node.led_terms = None
+    session = replica.shell.session
+    if not isinstance(session, LeaderSession):
+        if session is not None:
+            node.led_session = None
         return
-    epoch = terms.epoch
+    epoch = session.epoch
     if node.led_epoch == epoch:
         return
     leader = ghost.leaders.setdefault(epoch, (node.node_id, incarnation))
@@ -61,7 +61,7 @@ def _check_lead(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replic
     if replica.raft.role is not RoleName.LEADER:
         raise Violation("S1", f"the lane leads {epoch}, raft is {replica.raft.role}", node.node_id)
     node.led_epoch = epoch
-    node.led_terms = terms
+    node.led_session = session
     # What committed earlier has an earlier epoch: nothing of this one can be committed yet.
     if node.chain_at(ghost.committed_end) != ghost.committed_chains[ghost.committed_end]:
         raise Violation("S9", f"leads {epoch} without the committed log up to {ghost.committed_end}", node.node_id)
@@ -75,11 +75,11 @@ def _check_high_watermark(ghost: Ghost, node: GhostNode, replica: Replica) -> li
     if reached > node.end:
         raise Violation("S12", f"high watermark {reached} beyond the log's end {node.end}", node.node_id)
     new: list[GhostBatch] = []
-    terms = node.led_terms
-    if terms is not None and reached > ghost.committed_end:
-        _check_commit_rule(ghost, node, terms, reached)
+    session = node.led_session
+    if session is not None and reached > ghost.committed_end:
+        _check_commit_rule(ghost, node, session, reached)
         new = ghost.commit(node, reached)
-        _check_rival_leaders(ghost, node, terms.epoch, new)
+        _check_rival_leaders(ghost, node, session.epoch, new)
     if reached > ghost.committed_end:
         raise Violation("S12", f"high watermark {reached}, committed is {ghost.committed_end}", node.node_id)
     if reached >= 0 and node.chain_at(reached) != ghost.committed_chains.get(reached):
@@ -89,13 +89,13 @@ def _check_high_watermark(ghost: Ghost, node: GhostNode, replica: Replica) -> li
     return new
 
 
-def _check_commit_rule(ghost: Ghost, node: GhostNode, terms: LeaderTerms, reached: int) -> None:
+def _check_commit_rule(ghost: Ghost, node: GhostNode, session: LeaderSession, reached: int) -> None:
     """S13: durable on a majority, and beyond the epoch's start (never by counting an earlier epoch's entries alone)."""
-    if reached <= terms.epoch_start:
-        raise Violation("S13", f"commits {reached}, its epoch starts at {terms.epoch_start}", node.node_id)
+    if reached <= session.epoch_start:
+        raise Violation("S13", f"commits {reached}, its epoch starts at {session.epoch_start}", node.node_id)
     count = node.index_of_end(reached)
-    if count <= 0 or node.batches[count - 1].epoch != terms.epoch:
-        raise Violation("S13", f"commits {reached}, which ends with no entry of epoch {terms.epoch}", node.node_id)
+    if count <= 0 or node.batches[count - 1].epoch != session.epoch:
+        raise Violation("S13", f"commits {reached}, which ends with no entry of epoch {session.epoch}", node.node_id)
     holders = [voter for voter in ghost.voters if ghost.nodes[voter].durable_end >= reached]
     chain = node.chain_at(reached)
     agreeing = [voter for voter in holders if ghost.nodes[voter].chain_at(reached) == chain]

@@ -91,9 +91,9 @@ def _kraft_version(disk: Disk, kernels: Kernels) -> int:
             continue
         for record in kernels.decode_records(batch.data, verify_crc=False):
             if record.key is not None and control_type(record.key) == ControlRecordType.KRAFT_VERSION:
-                said = decode_control_record(record.key, record.value or b"")[1]
-                assert isinstance(said, KRaftVersionRecord)
-                found = max(found, said.kraft_version)
+                decoded = decode_control_record(record.key, record.value or b"")[1]
+                assert isinstance(decoded, KRaftVersionRecord)
+                found = max(found, decoded.kraft_version)
     return found
 
 

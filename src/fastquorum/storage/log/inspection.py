@@ -174,9 +174,9 @@ def check_unmarked(
             raise _lost_end(where, end_offset, f"{name} is of a segment that is missing")
 
 
-def _lost_end(where: str, end_offset: Offset, told: str) -> DirectoryError:
+def _lost_end(where: str, end_offset: Offset, reason: str) -> DirectoryError:
     advice = f"put its segments back from a copy, or, {REPLACE}; {NOWHERE_ELSE}"
-    return DirectoryError(f"the log ends at offset {end_offset}, and {told}", advice, where)
+    return DirectoryError(f"the log ends at offset {end_offset}, and {reason}", advice, where)
 
 
 def check_emptied(where: str, *, had_mark: bool) -> None:

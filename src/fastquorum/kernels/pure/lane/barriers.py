@@ -23,7 +23,7 @@ class Barriers:
         self._done = 0
         """All up to this one have completed or failed."""
         self._confirmed: list[int] = []
-        """Per voter, in the order of the terms."""
+        """Per voter, in the order of the session."""
 
     @property
     def is_pending(self) -> bool:

@@ -7,7 +7,7 @@ Source: KIP-595 "Fetch"; KIP-853, KIP-1166.
 from typing import Final
 
 from fastquorum.kernels import BatchFault, Scan
-from fastquorum.kernels.lane import NO_CONNECTION, Advanced, Connection, FollowerTerms, Output, Send
+from fastquorum.kernels.lane import NO_CONNECTION, Advanced, Connection, FollowerSession, Output, Send
 from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST, LaneContext, correlation_of
 from fastquorum.kernels.pure.lane.fetch_requests import REQUEST_ENCODERS, RequestEncoder
 from fastquorum.kernels.pure.lane.fetch_responses import RESPONSE_PARSERS, ResponseParser
@@ -18,14 +18,14 @@ US_PER_MS: Final = 1_000
 
 
 class FollowerLane:
-    """A follower's terms being carried out. The facade keeps it from being called while frozen or failed."""
+    """The lane of a follower's session. The facade keeps it from being called while frozen or failed."""
 
-    def __init__(self, context: LaneContext, terms: FollowerTerms) -> None:
+    def __init__(self, context: LaneContext, session: FollowerSession) -> None:
         self._context = context
         self._log = context.log
-        self.terms = terms
-        self.epoch = terms.epoch
-        self.high_watermark = terms.high_watermark
+        self.session = session
+        self.epoch = session.epoch
+        self.high_watermark = session.high_watermark
         self.leader_contact_us: Micros = -1
         self.fetch_sent_us: Micros = -1
         self._connection = NO_CONNECTION
@@ -36,12 +36,12 @@ class FollowerLane:
         self._fetch_offset: Offset = -1
         context.flush_rest()
 
-    def renew(self, terms: FollowerTerms) -> None:
+    def renew(self, session: FollowerSession) -> None:
         """The same leader and epoch, newly ordered: a new attempt forgets the Fetch in flight."""
-        if terms.attempt != self.terms.attempt:
+        if session.attempt != self.session.attempt:
             self._forget()
-        self.terms = terms
-        self.high_watermark = max(self.high_watermark, terms.high_watermark)
+        self.session = session
+        self.high_watermark = max(self.high_watermark, session.high_watermark)
         if self._connection != NO_CONNECTION:
             self._prepare()
         self._context.flush_rest()
@@ -60,7 +60,7 @@ class FollowerLane:
 
     def _prepare(self) -> None:
         """Make the codecs of this leader, connection and version."""
-        context, terms = self._context, self.terms
+        context, session = self._context, self.session
         key = context.identity.key
         self._parse = RESPONSE_PARSERS[self._api_version]
         self._encode = REQUEST_ENCODERS[self._api_version](
@@ -68,8 +68,8 @@ class FollowerLane:
             context.client_id,
             context.cluster_id,
             key.id,
-            terms.fetch_wait_us_max // US_PER_MS,
-            terms.fetch_bytes_max,
+            session.fetch_wait_us_max // US_PER_MS,
+            session.fetch_bytes_max,
             context.topic_id,
             bytes(key.directory_id),
         )
@@ -110,7 +110,7 @@ class FollowerLane:
         _, topic_id, high_watermark, _, leader_id, leader_epoch, start, end = fields
         if (
             leader_epoch != self.epoch
-            or leader_id != self.terms.leader_id
+            or leader_id != self.session.leader_id
             or self._fetch_offset != self._log.end_offset
             or (topic_id is not None and topic_id != self._context.topic_id)
         ):

@@ -20,13 +20,13 @@ from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import (
     Connection,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     HandUp,
     LaneIdentity,
     LaneLog,
     LaneMode,
     LaneState,
-    LeaderTerms,
+    LeaderSession,
     Output,
 )
 from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST, LaneContext, correlation_of
@@ -81,23 +81,23 @@ class Lane:
 
     # --- raft's side ------------------------------------------------------------------------------------------------
 
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
-        assert self.mode is LaneMode.CLOSED, "a lane is closed before it is opened on other terms"
-        self._leader = LeaderLane(self._context, terms)
-        self._epoch = terms.epoch
+    def open_leader(self, session: LeaderSession, now_us: Micros) -> list[Output]:
+        assert self.mode is LaneMode.CLOSED, "a lane is closed before it is opened for another session"
+        self._leader = LeaderLane(self._context, session)
+        self._epoch = session.epoch
         self._is_frozen = False
         return self._go_on(now_us)
 
-    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
-        assert self._leader is None, "a lane is closed before it is opened on other terms"
+    def open_follower(self, session: FollowerSession, now_us: Micros) -> list[Output]:
+        assert self._leader is None, "a lane is closed before it is opened for another session"
         follower = self._follower
         if follower is None:
-            self._follower = FollowerLane(self._context, terms)
+            self._follower = FollowerLane(self._context, session)
         else:
-            same = (follower.terms.epoch, follower.terms.leader_id) == (terms.epoch, terms.leader_id)
+            same = (follower.session.epoch, follower.session.leader_id) == (session.epoch, session.leader_id)
             assert same, "a lane is closed before it follows somebody else"
-            follower.renew(terms)
-        self._epoch = terms.epoch
+            follower.renew(session)
+        self._epoch = session.epoch
         self._is_frozen = False
         return self._go_on(now_us)
 
@@ -180,7 +180,7 @@ class Lane:
             if role.on_frame(connection, frame, now_us, out):
                 return out
         elif correlation_of(frame) >= CORRELATION_FIRST:
-            return out  # a late answer to a Fetch of earlier terms
+            return out  # a late answer to a Fetch of an earlier session
         self._is_frozen = True
         return [HandUp(connection, frame)]
 

@@ -16,7 +16,7 @@ from fastquorum.kernels.lane import (
     Advanced,
     Connection,
     FetchAdmission,
-    LeaderTerms,
+    LeaderSession,
     Output,
     PeerState,
     Send,
@@ -42,18 +42,18 @@ HIGH_WATERMARK_DELAY_US: Final = 3_000
 
 
 class LeaderLane:
-    """A leader's terms being carried out. The facade keeps it from being called while frozen or failed."""
+    """The lane of a leader's session. The facade keeps it from being called while frozen or failed."""
 
-    def __init__(self, context: LaneContext, terms: LeaderTerms) -> None:
+    def __init__(self, context: LaneContext, session: LeaderSession) -> None:
         log = context.log
-        assert log.last_epoch == terms.epoch, "rule 1: the LeaderChangeMessage is not in the log"
-        assert terms.epoch_start < log.end_offset, "rule 1: the epoch has no record yet"
-        self.epoch = terms.epoch
-        self.high_watermark = terms.high_watermark
+        assert log.last_epoch == session.epoch, "rule 1: the LeaderChangeMessage is not in the log"
+        assert session.epoch_start < log.end_offset, "rule 1: the epoch has no record yet"
+        self.epoch = session.epoch
+        self.high_watermark = session.high_watermark
         self._context = context
         self._log = log
-        self._terms = terms
-        self._epoch_start = terms.epoch_start
+        self._session = session
+        self._epoch_start = session.epoch_start
         self._batch: Accumulator = context.kernels.Accumulator(context.batch_bytes_max)
         self._batch_timestamp_ms = -1
         self._tail = b""
@@ -66,12 +66,12 @@ class LeaderLane:
         self._parked_voters = 0
         self._observers = AwaitedObservers()
         self._own_index = self._voter_index(context.identity.key)
-        self._ends = [-1] * len(terms.voters)
-        """Flushed end of each voter, in the order of the terms."""
-        self._confirmed_us: list[Micros] = [-1] * len(terms.voters)
+        self._ends = [-1] * len(session.voters)
+        """Flushed end of each voter, in the order of the session."""
+        self._confirmed_us: list[Micros] = [-1] * len(session.voters)
         """When each voter surely followed still, in the same order; -1: unknown."""
         self._encoders: dict[int, ResponseEncoder] = {}
-        context.barriers.open(len(terms.voters), self._own_index)
+        context.barriers.open(len(session.voters), self._own_index)
         context.flush_rest()
 
     # --- appends ----------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ class LeaderLane:
         peer.is_parked = True
         peer.correlation_id = correlation_id
         peer.request_high_watermark = high_watermark
-        peer.deadline_us = now_us + min(wait_us, self._terms.timeouts.fetch_wait_us_max)
+        peer.deadline_us = now_us + min(wait_us, self._session.timeouts.fetch_wait_us_max)
         peer.bytes_max = max(min(bytes_max, ANSWER_BYTES_MAX), 1)
         self._parked += 1
         self._parked_voters += peer.voter_index >= 0
@@ -340,7 +340,7 @@ class LeaderLane:
         return min((peer.deadline_us for peer in self._served.values() if peer.is_parked), default=-1)
 
     def unpark_all(self, out: list[Output]) -> None:
-        """The terms end: name every Fetch that somebody else must answer."""
+        """The session ends: name every Fetch that somebody else must answer."""
         for peer in self._served.values():
             if peer.is_parked:
                 self._unpark(peer)
@@ -372,7 +372,7 @@ class LeaderLane:
 
     def _voter_index(self, key: ReplicaKey) -> int:
         """The key's place among the voters. One whose directory is not known (kraft.version 0) is known by its id."""
-        for index, voter in enumerate(self._terms.voters):
+        for index, voter in enumerate(self._session.voters):
             if voter.id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id):
                 return index
         return -1
@@ -380,7 +380,7 @@ class LeaderLane:
     def _encoder(self, api_version: int) -> ResponseEncoder:
         encoder = self._encoders.get(api_version)
         if encoder is None:
-            endpoint = self._terms.endpoint
+            endpoint = self._session.endpoint
             host, port = None, -1
             if endpoint is not None and api_version >= ENDPOINTS_VERSION_MIN:
                 host, port = endpoint.host.encode(), endpoint.port

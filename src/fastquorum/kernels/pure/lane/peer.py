@@ -41,7 +41,7 @@ class Peer:
     def __init__(self, key: ReplicaKey) -> None:
         self.key = key
         self.voter_index = -1
-        """Its place among the terms' voters; -1: an observer."""
+        """Its place among the session's voters; -1: an observer."""
         self.connection = NO_CONNECTION
         self.head = b""
         """The first bytes of its requests: API key and version."""

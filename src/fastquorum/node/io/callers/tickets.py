@@ -26,48 +26,48 @@ class Result:
     A lock that is held until the fate is known is the cheapest such thing there is.
     """
 
-    __slots__ = ("_forks", "_known", "_told")
+    __slots__ = ("_forks", "_known", "_outcome")
 
     def __init__(self) -> None:
         self._known = threading.Lock()
         self._known.acquire()
         self._forks = handles.forks()
-        self._told: Offset | FastQuorumError | None = None
+        self._outcome: Offset | FastQuorumError | None = None
 
     # On the replica's thread.
 
     def committed(self, base_offset: Offset) -> None:
-        self._told = base_offset
+        self._outcome = base_offset
         self._known.release()
 
     passed = committed
 
     def failed(self, error: FastQuorumError) -> None:
-        self._told = error
+        self._outcome = error
         self._known.release()
 
     # In the user's threads.
 
     def done(self) -> bool:
-        if self._told is None:
+        if self._outcome is None:
             handles.check_forks(self._forks)
-        return self._told is not None
+        return self._outcome is not None
 
     def wait(self, timeout: float | None = None) -> bool:
         timeout = wait_s(timeout)
         if not self.done() and self._known.acquire(timeout=-1 if timeout is None else timeout):
             self._known.release()  # for the next who waits
-        return self._told is not None
+        return self._outcome is not None
 
     def result(self, timeout: float | None = None) -> Offset:
         if not self.wait(timeout):
             assert timeout is not None
             raise AppendTimeout(timeout, True)
-        told = self._told
-        assert told is not None
-        if isinstance(told, FastQuorumError):
-            raise copy.copy(told)  # one that is raised again and again, in many threads, gathers tracebacks
-        return told
+        outcome = self._outcome
+        assert outcome is not None
+        if isinstance(outcome, FastQuorumError):
+            raise copy.copy(outcome)  # one that is raised again and again, in many threads, gathers tracebacks
+        return outcome
 
 
 class LoopTicket:

@@ -17,11 +17,11 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels.codes import AppendVerdict
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
-from fastquorum.node.lane.port import Terms
+from fastquorum.node.lane.port import LaneSession
 from fastquorum.node.lane.tallies import Tallied
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log
@@ -48,7 +48,7 @@ class NativeCallers(Tallied):
         super().__init__()
         self.lock = lock
         self.log = log
-        self.terms: Terms | None = None
+        self.session: LaneSession | None = None
         self.stopped = False
         self.error: FastQuorumError | None = None
         self.not_leader: Callable[..., NotLeader] = NotLeader
@@ -75,7 +75,7 @@ class NativeCallers(Tallied):
     @property
     def is_leader(self) -> bool:
         """True while appends are accepted here."""
-        return isinstance(self.terms, LeaderTerms)
+        return isinstance(self.session, LeaderSession)
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fastquorum.errors import FastQuorumError, Overloaded, UsageError
 from fastquorum.kernels.codes import AppendVerdict
-from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.kernels.lane import LeaderSession
 from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused
@@ -76,12 +76,12 @@ class NativeProducers(NativeCallers):
             offset = self._shell.append_encoded(
                 batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited, admits_new
             )
-            terms = self.terms
-            if offset not in _LEFT_TO_PYTHON or not isinstance(terms, LeaderTerms):
+            session = self.session
+            if offset not in _LEFT_TO_PYTHON or not isinstance(session, LeaderSession):
                 return offset
             # The native side has looked, and appends meanwhile: it looks again.
             assert stamp is not None
-            there = self._producer_states.judge(stamp, batch, terms.epoch, now_us)
+            there = self._producer_states.judge(stamp, batch, session.epoch, now_us)
             if there is not None:
                 return self._shell.await_commit(there.base_offset, there.end_offset, self._mailbox, ticket)
             admits_new = True
@@ -99,8 +99,8 @@ class NativeProducers(NativeCallers):
     def new_producer_id(self) -> int:
         """See `LaneShell.new_producer_id`."""
         with self.lock:
-            terms = self.terms
-            return self._producer_states.new_id(terms.epoch) if isinstance(terms, LeaderTerms) else -1
+            session = self.session
+            return self._producer_states.new_id(session.epoch) if isinstance(session, LeaderSession) else -1
 
     def waiting(self) -> tuple[int, int]:
         """Also those that are to be refused. Lock held."""

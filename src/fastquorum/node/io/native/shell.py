@@ -19,20 +19,20 @@ from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Connection,
     FetchAdmission,
-    FollowerTerms,
+    FollowerSession,
     HandUp,
     LaneMode,
     LaneState,
-    LeaderTerms,
+    LeaderSession,
     Unparked,
-    same_terms,
+    same_session,
 )
 from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native.producers import NativeProducers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import NativeFastPath, Terms, with_answered
+from fastquorum.node.lane.port import LaneSession, NativeFastPath, with_answered
 from fastquorum.node.lane.produce_answers import produce_answers
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log.log import Log
@@ -105,7 +105,7 @@ class NativeShell(NativeProducers):
         self._borrowing = Borrowing(shell, unwrapped)
         self._fetch_link: FetchLink | None = None
         self._fetch_answered = -1
-        self._told_high_watermark: Offset = UNKNOWN_OFFSET
+        self._announced_high_watermark: Offset = UNKNOWN_OFFSET
         # What it takes, from any thread.
         self.stage_histograms = shell.stage_histograms
         self.trace_start = shell.trace_start
@@ -118,7 +118,7 @@ class NativeShell(NativeProducers):
 
     @property
     def is_open(self) -> bool:
-        return self.terms is not None
+        return self.session is not None
 
     @property
     def deadline_us(self) -> Micros:
@@ -178,7 +178,7 @@ class NativeShell(NativeProducers):
 
     def freeze(self, now_us: Micros) -> LaneState | None:
         """None while the lane is closed."""
-        if self.terms is None:
+        if self.session is None:
             return None
         state = self._shell.freeze()
         self.log.take_back()
@@ -189,7 +189,7 @@ class NativeShell(NativeProducers):
     def resume(self, now_us: Micros) -> None:
         if self._shell.room_wanted:
             self._make_room()
-        if self.terms is not None and not self.log.is_lent:
+        if self.session is not None and not self.log.is_lent:
             self.log.lend(self._borrowing)
         self._shell.resume(now_us)
         self._raise_cut_off()
@@ -204,31 +204,31 @@ class NativeShell(NativeProducers):
         self._shell.room_sought()
         return wanted is None or self.log.make_room(*wanted)
 
-    def settle(self, terms: Terms | None, now_us: Micros) -> None:
+    def settle(self, session: LaneSession | None, now_us: Micros) -> None:
         """See `LaneShell.settle`."""
-        if terms is not None and self.terms is not None and same_terms(terms, self.terms):
+        if session is not None and self.session is not None and same_session(session, self.session):
             self.resume(now_us)
             return
         self.close(now_us)
-        if terms is None:
+        if session is None:
             return
-        self.progress.opened(leads=isinstance(terms, LeaderTerms), end_offset=self.log.end_offset)
+        self.progress.opened(leads=isinstance(session, LeaderSession), end_offset=self.log.end_offset)
         self.log.lend(self._borrowing)
-        if isinstance(terms, LeaderTerms):
-            self._shell.open_leader(terms, now_us)
-            self.terms = terms
+        if isinstance(session, LeaderSession):
+            self._shell.open_leader(session, now_us)
+            self.session = session
         else:
-            self._shell.open_follower(terms, now_us)
-            self.terms = terms
+            self._shell.open_follower(session, now_us)
+            self.session = session
             self._attach(now_us)
         self._raise_cut_off()
 
     def close(self, now_us: Micros) -> None:
-        """After this nothing of the old terms is appended or sent; its appends' fate is open."""
-        if self.terms is None:
+        """After this nothing of the old session is appended or sent; its appends' fate is open."""
+        if self.session is None:
             return
         led = self.is_leader
-        self.terms = None
+        self.session = None
         state = self._shell.close()
         if with_answered(state, self._fetch_answered).fetch_in_flight >= 0:  # which raft/ reckons with
             self._fetch_link = None
@@ -259,7 +259,7 @@ class NativeShell(NativeProducers):
         if self._shell.mode is not LaneMode.CLOSED:
             self._shell.close()
         self.log.take_back()
-        self.terms = None
+        self.session = None
         self._fail_pending(error or self.not_leader(maybe_committed=True))
         self._fail_queued(error or self.not_leader())
 
@@ -283,14 +283,14 @@ class NativeShell(NativeProducers):
 
     def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
         answers = produce_answers(frames_of(self._kernels), topic_name, topic_id)
-        door = load_shell().ProduceDoor(
+        produce = load_shell().ProduceApi(
             topic_name,
             bytes(topic_id),
             answers,
             batch_bytes_max=self._config.batch_bytes_max,
             unanswered_max=unanswered_max,
         )
-        self._shell.serve_produce(door)
+        self._shell.serve_produce(produce)
 
     def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
         self._shell.serve_beats(cast("NativeBeats", beats), confirmed_us_max)
@@ -317,7 +317,7 @@ class NativeShell(NativeProducers):
         return self._shell.is_frozen
 
     def look(self, now_us: Micros) -> LaneState | None:
-        return self._shell.state() if self.terms is not None else None
+        return self._shell.state() if self.session is not None else None
 
     def collect(self) -> None:
         """What the native side has for this thread; `events` are for its loop."""
@@ -341,7 +341,7 @@ class NativeShell(NativeProducers):
 
     def _attach(self, now_us: Micros) -> None:
         link = self._fetch_link
-        if link is not None and isinstance(self.terms, FollowerTerms) and link.node_id == self.terms.leader_id:
+        if link is not None and isinstance(self.session, FollowerSession) and link.node_id == self.session.leader_id:
             self._shell.attach_leader(link.connection, link.api_version, now_us)
 
     def _raise_cut_off(self) -> None:
@@ -357,8 +357,8 @@ class NativeShell(NativeProducers):
         while True:
             letters = self._mailbox.collect()
             fates, self._fates = self._fates, []
-            high_watermark, told = self.high_watermark, self._told_high_watermark
-            self._told_high_watermark = high_watermark
+            high_watermark, announced = self.high_watermark, self._announced_high_watermark
+            self._announced_high_watermark = high_watermark
             for fail, waiting, error in fates:
                 fail(waiting, error)
             for ticket, result in letters:
@@ -366,7 +366,7 @@ class NativeShell(NativeProducers):
                     ticket.committed(result)
                 else:
                     ticket.failed(self.error_of(result))
-            if high_watermark != told:
+            if high_watermark != announced:
                 on_committed(high_watermark)
             elif not letters and not fates:
                 break

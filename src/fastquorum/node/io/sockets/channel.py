@@ -22,10 +22,10 @@ class Channel:
         "announced_bytes",
         "broken",
         "connected",
+        "contact_us",
         "drain_wanted",
         "fd",
         "has_ended",
-        "heard_us",
         "is_favoured",
         "is_paused",
         "number",
@@ -65,7 +65,7 @@ class Channel:
         self.drain_wanted = False
         """The replica waits until its other side has read."""
         self.opened_us = now_us
-        self.heard_us = now_us
+        self.contact_us = now_us
         self.seen_frame = False
         self.partial_since_us: Micros = NEVER
         """When the frame began that is not whole yet."""
@@ -102,4 +102,4 @@ class Channel:
             since.append(self.opened_us)
         if any(now_us - each > partial_us_max for each in since):
             return True
-        return self.accepted and now_us - self.heard_us > idle_us_max
+        return self.accepted and now_us - self.contact_us > idle_us_max

@@ -160,9 +160,9 @@ class _Dial:
             self._failed(address, os.strerror(code))
 
     def _failed(self, address: Address, reason: str) -> None:
-        self._reasons.append(self._said_of(address, reason))
+        self._reasons.append(self._failure_text(address, reason))
 
-    def _said_of(self, address: Address, reason: str) -> str:
+    def _failure_text(self, address: Address, reason: str) -> str:
         """The reason, with the address that it is about unless the endpoint is that address."""
         where = address_text(*address.address[:2])
         return reason if where == self.endpoint.address else f"{where}: {reason}"
@@ -171,7 +171,7 @@ class _Dial:
         """All that went wrong, each thing once, the name server's part first."""
         within = f"within {self._timeout_s:.1f} s"
         reasons = list(dict.fromkeys(self._reasons))
-        reasons += [self._said_of(at, f"no answer {within}") for at in self.trying.values()]
+        reasons += [self._failure_text(at, f"no answer {within}") for at in self.trying.values()]
         if not self._is_found:
             reasons.insert(0, f"no name server has said {within} what {self.endpoint.host} is")
         return "; ".join(reasons)

@@ -32,7 +32,7 @@ class Receiver:
             return None
         if size == 0:
             return None
-        channel.heard_us = now
+        channel.contact_us = now
         view = self._view
         if channel.partial_since_us == NEVER and int.from_bytes(view[:4], "big", signed=True) == size - 4 >= 0:
             # One whole frame, as in the steady state: it needs no splitting.

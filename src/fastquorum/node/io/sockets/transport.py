@@ -239,8 +239,8 @@ class SocketTransport:
     def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None:
         """The accepted connection that has been silent longest, if for long enough: it makes room for another. No
         voter's."""
-        silent = [each for each in self.channels() if each.yields and now - each.heard_us >= silent_us_min]
-        return min(silent, key=lambda channel: channel.heard_us).number if silent else None
+        silent = [each for each in self.channels() if each.yields and now - each.contact_us >= silent_us_min]
+        return min(silent, key=lambda channel: channel.contact_us).number if silent else None
 
     def accept(self, sock: socket.socket) -> Connection:
         """Take over an accepted socket. One that the system has no room to watch is closed."""
@@ -314,7 +314,7 @@ class SocketTransport:
             return False
         self.errors.connected(channel.number)
         channel.connected = True
-        channel.heard_us = now_us()
+        channel.contact_us = now_us()
         self._set_interest(channel)
         return True
 

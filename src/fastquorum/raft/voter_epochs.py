@@ -18,19 +18,19 @@ gets at last: so many of the timeouts go by before a lower epoch on a new connec
 what the sender's timeout is: it is taken to be this replica's own."""
 
 
-class _Heard(NamedTuple):
+class _KnownEpoch(NamedTuple):
     epoch: Epoch
     since_us: Micros
     newest: Connection
     """Connections up to this one were there before."""
 
 
-class HeardEpochs:
+class VoterEpochs:
     """The highest epoch of each voter, by its key as the voter set has it: a static voter's is its id alone."""
 
     def __init__(self, request_timeout_us: Micros) -> None:
         self._held_up_us = max(GONE_US_MIN, request_timeout_us * REQUEST_TIMEOUTS)
-        self._heard: dict[ReplicaKey, _Heard] = {}
+        self._known: dict[ReplicaKey, _KnownEpoch] = {}
         self._newest: Connection = NO_CONNECTION
         self._served: Connection = NO_CONNECTION
 
@@ -41,14 +41,14 @@ class HeardEpochs:
 
     def note(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> None:
         """`voter` is in this epoch, or was."""
-        known = self._heard.get(voter)
+        known = self._known.get(voter)
         if known is None or epoch > known.epoch:
-            self._heard[voter] = _Heard(epoch, now_us, max(self._newest, self._served))
+            self._known[voter] = _KnownEpoch(epoch, now_us, max(self._newest, self._served))
 
     def forgotten(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> Epoch | None:
         """The epoch that `voter` was in, if it names a lower one now. What comes on a connection that was there before
         may be old: a network or a receiver that stands still holds it up for any time."""
-        known = self._heard.get(voter)
+        known = self._known.get(voter)
         if known is None or epoch >= known.epoch or self._served <= known.newest:
             return None
         return known.epoch if now_us > known.since_us + self._held_up_us else None
