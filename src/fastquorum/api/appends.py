@@ -17,7 +17,7 @@ from fastquorum.node.io.handles import Guarded
 
 
 class Appends(Guarded):
-    """In the loop alone."""
+    """The appends of one event loop. Used in that loop alone."""
 
     def __init__(self, callers: LoopCallers, loop: asyncio.AbstractEventLoop, kernels: Kernels) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ from fastquorum.types import NodeId, Offset
 
 
 class Barriers(Guarded):
-    """In the loop alone."""
+    """The read barriers of one event loop. Used in that loop alone."""
 
     def __init__(
         self, callers: LoopCallers, loop: asyncio.AbstractEventLoop, kernels: Kernels, node_id: NodeId
@@ -80,7 +80,7 @@ class SharedOutcome:
         self.settle(high_watermark, at_once=False)
 
     def settle(self, high_watermark: Offset, at_once: bool) -> bool:
-        """As `Kernels.settle_all`, of which this is."""
+        """Settle every caller that still waits, as `Kernels.settle_all` does."""
         return self._kernels.settle_all(self._callers, high_watermark, at_once)
 
     def set_exception(self, error: FastQuorumError) -> None:

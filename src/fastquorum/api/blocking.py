@@ -51,7 +51,7 @@ class Watch(handles.Guarded, Observer):
             return self._changed.wait_for(lambda: self.over or is_done(), timeout)
 
     def commit(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
-        """As `change`; a commit may bring it about."""
+        """Wait like `change`, and look again after each commit, too."""
         with self._changed:
             self._for_commits += 1  # before looking: whatever is committed after the look notifies
 

@@ -146,7 +146,7 @@ def _ignore() -> None:
 
 
 def fail_all(waiters: Iterable[Waiter], error: FastQuorumError) -> None:
-    """Those that wait still; each gathers a traceback of its own. In the loop."""
+    """Fail each waiter that still waits with its own copy of the error, which gathers a traceback. In the loop."""
     for waiter in waiters:
         if not waiter.done():
             waiter.set_exception(copy.copy(error))

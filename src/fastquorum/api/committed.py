@@ -169,10 +169,11 @@ def _at_once(kernels: Kernels, data: bytes, info: BatchInfo, from_offset: Offset
 
 
 def _in_pieces(kernels: Kernels, data: bytes, info: BatchInfo, from_offset: Offset) -> tuple[CommittedRecord, ...]:
-    """As `_at_once`, for many: the interpreter is free for other threads in between, as it is not in one native call.
+    """Decode a large batch in pieces: between two of them other threads get the interpreter, unlike during one native
+    call.
 
-    The garbage collector never looks through what is made here: nothing of it can refer back to itself, and a look
-    through all of it holds the interpreter, too.
+    The garbage collector is paused for each piece: the records hold no cycles, and scanning them would hold the
+    interpreter, too.
     """
     columns = kernels.decode_batch(data, info.position, verify_crc=False)
     found: list[CommittedRecord] = []
@@ -210,7 +211,7 @@ def _piece(columns: Columns, begin: int, end: int) -> Iterator[CommittedRecord]:
 
 
 def _headers(columns: Columns, data: bytes, begin: int, end: int) -> tuple[Header, ...]:
-    """As `decode_records` makes them: bytes of a name that are no UTF-8 are replaced."""
+    """Return the headers of some rows as `decode_records` does: bytes of a name that are not UTF-8 are replaced."""
     found = []
     for row in range(begin, end):
         at, length = int(columns.header_key_starts[row]), int(columns.header_key_lengths[row])

@@ -18,9 +18,9 @@ class UnreachablePeer(NamedTuple):
     """Below -1 for a bootstrap server, whose id is not known."""
     endpoint: Endpoint
     reason: str
-    """As "Connection refused", for people."""
+    """What failed, for people, such as "Connection refused"."""
     unreachable_s: float
-    """For how long, in seconds."""
+    """How long it has been unreachable, in seconds."""
 
 
 class QuorumDescription(NamedTuple):

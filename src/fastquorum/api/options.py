@@ -73,24 +73,25 @@ class OpenOptions(QuorumOptions, total=False):
     directory is formatted for one) that the controller writes, and nobody else: appends are refused. Not given: as the
     directory was formatted."""
     session_timeout_us: int | None
-    """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
+    """How long a broker may be silent before the controller fences it; 9 s by default."""
     older_brokers: bool | str | None
-    """Of a controller: it also hears brokers of KIP-343 and KIP-380, which no Kafka of today is."""
+    """Whether the controller serves brokers of KIP-343 and KIP-380, too; no Kafka of today is one."""
     num_partitions: int | None
     default_replication_factor: int | None
-    """Of a controller: how many partitions, and replicas of each, a topic has that is created without a number; 1."""
+    """Partitions, and replicas of each, of a topic that is created without a number; the controller's default is 1."""
     min_insync_replicas: int | None
     unclean_leader_election: bool | str | None
-    """Of a controller: what holds for topics that have no configuration of that name; 1 and False."""
+    """The controller's defaults for topics that have no configuration of that name: 1 and False."""
     preferred_leaders: bool | str | None
-    """Of a controller: it sees to it that the replicas named first lead; True."""
+    """Whether the controller sees to it that the replicas named first lead; True by default."""
     imbalance_check_us: int | None
     unclean_check_us: int | None
-    """Of a controller: how often it looks for these, and for partitions that nobody leads; 300 s each."""
+    """How often the controller looks for leaders that are not preferred, and leaderless partitions; 300 s each by
+    default."""
     delete_topics: bool | str | None
-    """Of a controller: topics may be deleted; True."""
+    """Whether the controller lets topics be deleted; True by default."""
     remote_storage: bool | str | None
-    """Of a controller: brokers have remote storage, so that topics may keep their logs there; False."""
+    """Whether brokers have remote storage, so that topics may keep their logs there; False by default."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

@@ -34,7 +34,7 @@ RETRY_S: Final = 0.01
 
 
 def producer_id(name: str) -> int:
-    """Of its 62 bits all depend on the whole name."""
+    """Return the producer id that a name stands for; each of its 62 bits depends on the whole name."""
     digest = hashlib.sha256(f"fastquorum:producer:{name}".encode(errors="surrogatepass")).digest()
     return NAMED | int.from_bytes(digest[:8], "big") & (NAMED - 1)
 
@@ -127,7 +127,7 @@ class ProducerCore(Guarded):
         return last is not None and not (values == last.values and sequence in (None, last.stamp.first_sequence))
 
     def _begin(self, values: tuple[bytes, ...], sequence: int | None) -> Attempt:
-        """What is to be sent now: the append of unknown fate again, or the next. Raises RecordTooLarge, UsageError."""
+        """Return the append to send now: that of unknown fate again, or the next. Raises RecordTooLarge, UsageError."""
         if not self._is_open:
             raise UsageError("the producer is not open", "use it in a `with` block")
         self._unsettled = attempt = self._unsettled or self._attempt(values, sequence)

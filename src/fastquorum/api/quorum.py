@@ -117,7 +117,7 @@ class Quorum(Standing):
         return node.leadership
 
     async def leadership(self) -> AsyncIterator[Leadership]:
-        """Who leads, now and after every change. Latest wins: a slow reader misses what is over already.
+        """Yield the leadership now and after every change. Latest wins: a slow reader misses what is over already.
 
         >>> async for event in quorum.leadership():
         ...     print(event.leader_id, event.is_self)
@@ -325,8 +325,8 @@ class Quorum(Standing):
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        """Nobody can close what is used in a loop that is closed: it ends by itself then. While the loop is open it
-        may serve others still."""
+        """Let go of the node: in a closed loop nobody can close it, so that it ends by itself. While the loop is open
+        it may serve others still."""
         handles.leave(self._node, self._loop.is_closed)
         if self._loop.is_closed():
             self._node.request_stop()

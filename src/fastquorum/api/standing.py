@@ -43,7 +43,7 @@ class Standing(Guarded):
 
     @property
     def leader(self) -> NodeId:
-        """Who leads as far as this node knows; -1 while nobody is known to."""
+        """The leader's id as far as this node knows; -1 while no leader is known."""
         return self._node.leadership.leader_id
 
     @property

@@ -10,7 +10,7 @@ from fastquorum.opening import check_interpreter
 
 
 def start_logged(settings: NodeSettings, observer: Observer) -> RunningNode:
-    """As `observe.starting.start_node`; what happens is also told to `logging.getLogger("fastquorum")`."""
+    """Start a node like `observe.starting.start_node`, and log its events to `logging.getLogger("fastquorum")`."""
     check_interpreter()
     handles.end_left()
     logged = Logged(observer, settings.node_id)

@@ -100,7 +100,7 @@ class LiveImage:
 
 
 def _snapshot_fold(log: CommittedLog, kernels: Kernels, end: Offset | None) -> tuple[Fold, Epoch]:
-    """In a file, as large as it may be, and from there as any other snapshot is read.
+    """Fetch the latest snapshot into a file, as large as it may be, and read it from there like any other.
 
     Without `end` it may have been taken while this reads: all that it holds is committed.
     """

@@ -50,12 +50,12 @@ Piece = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
 
 
 class Extent(NamedTuple):
-    """What is committed, and still there."""
+    """The committed part of a log that is still there."""
 
     cluster_id: str
     kind: LogKind
     start_offset: Offset
-    """Of what is served: 1, of a log of Kafka's that begins at 0 and has a snapshot."""
+    """The first offset that is served; 1 for a Kafka log that begins at 0 and has a snapshot."""
     end_offset: Offset
     """The high watermark."""
     snapshot: OffsetAndEpoch | None
@@ -63,7 +63,7 @@ class Extent(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Who is read from."""
+    """The leader that is read from."""
 
     endpoint: Endpoint
     cluster_id: str
@@ -72,7 +72,7 @@ class _Source(NamedTuple):
 
 
 class _Moved(Exception):
-    """Who was read from does not serve it any more."""
+    """Raised when the node that was read from does not serve the log any more."""
 
 
 class CommittedLog:
@@ -142,7 +142,7 @@ class CommittedLog:
         return answer if served and int.from_bytes(served, "big") == 0 else None
 
     def _first(self, source: _Source) -> Partition:
-        """What is said of the very first offset, which may be long gone."""
+        """Return the answer to a Fetch of the very first offset, which may be long gone."""
         answer = self._fetch(source, 0, 0, 1)
         is_gone = answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > 0
         if answer.error_code in _ELSEWHERE and not is_gone:
@@ -216,14 +216,14 @@ class CommittedLog:
         return committed_part(self._kernels, answer.records or b"", answer.high_watermark, offset, end)
 
     def voters(self) -> DescribeQuorumResponse:
-        """Who votes, as the leader knows it. NotReady."""
+        """Return the voters, as the leader knows them. NotReady."""
         self._deadline = Deadline(self._timeout_s)
         return self._client.describe(self._deadline)
 
     # --- one request --------------------------------------------------------------------------------------------------
 
     def _find(self) -> _Source:
-        """Whoever leads, once it knows what is committed."""
+        """Find the leader, once it knows what is committed."""
         while True:
             partition = self._client.describe(self._deadline).topics[0].partitions[0]
             if partition.high_watermark >= 0:
@@ -314,9 +314,9 @@ class CommittedLog:
 
 
 def committed_part(kernels: Kernels, data: bytes, high_watermark: Offset, offset: Offset, end: Offset) -> bytes:
-    """Of the batches that an answer brings, the last of which may be cut: those from the one that holds `offset` to the
-    last one that begins before `end`, as far as all of a batch is below the answer's high watermark. CorruptionError if
-    already the first one that is wanted is damaged."""
+    """Return the wanted batches of an answer, whose last one may be cut: from the batch that holds `offset` to the last
+    one that begins before `end`, as far as whole batches lie below the answer's high watermark. CorruptionError if the
+    first wanted batch is damaged."""
     scan = kernels.scan(data)
     if scan.fault is not None and scan.fault.reason != BatchFault.TRUNCATED and scan.next_offset <= offset:
         raise CorruptionError(*scan.fault)
@@ -335,7 +335,7 @@ def first_from(kernels: Kernels, batches: memoryview, offset: Offset) -> int:
 
 
 def _snapshot(answer: Partition) -> OffsetAndEpoch | None:
-    """That an answer names in place of records."""
+    """Return the snapshot that an answer names in place of records; None if it names none."""
     found = answer.snapshot_id
     return OffsetAndEpoch(found.end_offset, found.epoch) if found.end_offset > 0 else None
 

@@ -60,7 +60,7 @@ class Deadline:
 
     @property
     def left_ms(self) -> int:
-        """As Kafka's messages say it."""
+        """The time left in milliseconds, at most an int32, as Kafka's messages carry it."""
         return min(int(self.left_s * 1000), 2**31 - 1)
 
     @property

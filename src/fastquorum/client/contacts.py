@@ -1,4 +1,4 @@
-"""Who has been in contact with the leader, read out of what it says of its voters. Source: KIP-595 (DescribeQuorum)."""
+"""Counts the voters' contacts with the leader, from its DescribeQuorum responses. Source: KIP-595 (DescribeQuorum)."""
 
 import time
 

@@ -53,12 +53,12 @@ CONNECT_S: Final = 2.0
 SILENCE_S: Final = 3.0
 """A leader silent for longer is looked for again, elsewhere: it may hang, and others may have elected another."""
 SAY_SO_S: Final = 1.0
-"""Who waits for longer is told why."""
+"""A user that waits for longer is told the reason."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
 
 
 class Leader(NamedTuple):
-    """Who leads, as some node told."""
+    """The leader, as some node reported it."""
 
     id: NodeId
     epoch: Epoch
@@ -68,7 +68,7 @@ class Leader(NamedTuple):
 
 
 class Controller(NamedTuple):
-    """Who leads, as DescribeCluster tells of controllers."""
+    """The active controller, as DescribeCluster reports it."""
 
     endpoint: Endpoint
     cluster_id: str

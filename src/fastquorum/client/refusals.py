@@ -29,14 +29,14 @@ class OutcomeUnknown(RetriableError):
 
     reason: str
     is_sealed: bool
-    """Nobody will append it any more if nobody has; only then can `barrier` settle it."""
+    """Whether no leader will append it any more, if none has; only then can `barrier` settle it."""
 
     def __str__(self) -> str:
         return f"the outcome of the append is unknown ({self.reason}): read the log before sending it again"
 
 
 def refusal(answer: Answer, size_bytes: int) -> RetriableError | UsageError:
-    """Of a batch of so many bytes. Of OutcomeUnknown and NotReady another node may know more."""
+    """Return the error for a refused batch. After OutcomeUnknown and NotReady another node may know more."""
     detail = answer.error_message or error_name(answer.error_code)
     match answer.error_code:
         case ErrorCode.MESSAGE_TOO_LARGE:

@@ -1,4 +1,4 @@
-"""What is made of the answers to raft's requests: the common part first, then each API's own.
+"""Handles responses to raft's requests: first the error, epoch and leader that all share, then each API's own fields.
 
 A top-level error never stops a replica but for CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the partition does: a
 peer that understood the request says that this replica breaks the protocol. An unproven leader (`claims`) stops nobody.

@@ -5,7 +5,7 @@ from fastquorum.types import NodeId
 
 
 class Ballots:
-    """Who granted and who rejected, among a fixed set of voters. A late change of mind replaces the earlier answer."""
+    """The votes granted and rejected by a fixed set of voters. A voter's latest answer counts."""
 
     __slots__ = ("_answers",)
 

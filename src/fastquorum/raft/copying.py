@@ -11,7 +11,7 @@ SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
 
 @dataclass(slots=True)
 class SnapshotCopy:
-    """What is held of it, and whose it is. The core forgets it with its epoch."""
+    """A partly fetched snapshot and the leader that it comes from. The core forgets it with its epoch."""
 
     leader_id: NodeId
     snapshot: OffsetAndEpoch

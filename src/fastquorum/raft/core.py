@@ -111,9 +111,11 @@ class Core:
         self.led_until_us: Micros = 0
         """When a leader was last heard, this replica led or started."""
         self.own_word_epoch: Epoch = -1
-        """In this epoch a replica that is no voter here said that it leads, and nobody else has said so."""
+        """The epoch in which a replica that is not a voter here claimed to lead, and no other replica confirmed it; -1
+        if none."""
         self.pre_voted_stranger: tuple[ReplicaKey, Epoch] | None = None
-        """Whose pre-vote, for which epoch, used up what strangers may do: its Vote needs no more of that (`claims`)."""
+        """The stranger whose pre-vote, for this epoch, used up what strangers may do: its Vote needs no more of that
+        (`claims`)."""
         self.copy: SnapshotCopy | None = None
         """The snapshot that is being fetched from this epoch's leader, also while this replica stands beside it."""
         self.is_link_spent = False
@@ -133,10 +135,10 @@ class Core:
         """The lane is open, or will be once the effects of the last step are carried out."""
         self.bootstrap = bootstrap
         self.next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
-        """Whose turn it is to be asked who leads (`discovery`)."""
+        """The index of the bootstrap server, or voter, to be asked next for the leader (`discovery`)."""
         self._learned: dict[NodeId, tuple[Endpoint, ...]] = {}
         self.is_disk_full = False
-        """As the step began: a caller's append may find it full at any time."""
+        """Whether the disk was full when the step began: a caller's append may find it full at any time."""
         self._stalled_flushed_end: Offset = UNKNOWN_OFFSET
         self._effects: list[Effect] = []
         self._is_unsaved = False

@@ -60,7 +60,7 @@ def discovery_fetch(core: Core) -> FetchRequest:
 
 
 def _epoch_below(log: LogView, end: Offset) -> Epoch:
-    """Of the last record below `end`, which may be the last that a snapshot covers; 0 if there is none."""
+    """Return the epoch of the last record below `end`, which may be a snapshot's last; 0 if there is none."""
     if end > log.start_offset:
         return max(log.epoch_for(end - 1), 0)
     earliest = log.snapshots.earliest

@@ -79,7 +79,7 @@ def _note_doubles(core: Core, role: Leader, peer: ReplicaKey, connection: Connec
 
 
 def _peer_of(version: int, request: FetchRequest) -> ReplicaKey:
-    """Who fetches: the id moved in version 15, the directory id came in 17."""
+    """Return the replica that fetches: the id moved in version 15, the directory id came in 17."""
     node_id = request.replica_state.replica_id if version >= 15 else request.replica_id
     return ReplicaKey(node_id, request.topics[0].partitions[0].replica_directory_id)
 

@@ -66,7 +66,7 @@ class Description(NamedTuple):
     kraft_version: int
     high_watermark: Offset
     voters_offset: Offset
-    """Of the record that the voters come from; -1 if they do not come from the log."""
+    """Offset of the record that the voters come from; -1 if they do not come from the log."""
     unreachable_voters: int
     """Voters, this replica not counted, of which no endpoint is known."""
     elections: Elections

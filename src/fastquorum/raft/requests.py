@@ -27,7 +27,7 @@ from fastquorum.wire.messages.quorum import (
 )
 
 NOT_CREDIBLE: Final = ErrorCode.VOTER_NOT_FOUND
-"""For a request whose epoch nobody here believes (`claims`)."""
+"""The error for a request whose epoch is not believed (`claims`)."""
 _RequestedVote = VoteRequest.TopicData.PartitionData
 
 

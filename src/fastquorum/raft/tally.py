@@ -39,7 +39,7 @@ class LeadershipChanges(NamedTuple):
     """Changes of leadership since this replica started, as of one moment."""
 
     counts: Mapping[Cause, int]
-    """By what began each; a cause that began none is not in it."""
+    """Changes of leadership by the cause that began each; a cause that began none is not in it."""
     latest_causes: tuple[Cause, ...]
     """Why it changed last, in order; empty before any change."""
 

@@ -1,4 +1,4 @@
-"""In which epochs the voters were, as far as this replica has heard since it started.
+"""The epochs that the voters were in, as far as this replica has learned since it started.
 
 Whoever leads an epoch, stands in it, is voted for in it or fetches in it has made it durable first (KIP-595 "Quorum
 State"): a voter that names a lower one later has lost its election state, and its votes with it.
@@ -35,7 +35,7 @@ class VoterEpochs:
         self._served: Connection = NO_CONNECTION
 
     def serve(self, connection: Connection) -> None:
-        """What is heard from now on comes on this connection. Their numbers ascend."""
+        """Begin a request: what is noted from now on came on this connection. The numbers ascend."""
         self._newest = max(self._newest, self._served)
         self._served = connection
 

@@ -98,7 +98,7 @@ def _invalid(core: Core, kraft_version: int) -> str:
 
 
 def raising_records(core: Core, kraft_version: int) -> tuple[Message, ...]:
-    """What is to be appended, in one batch; none if the version cannot be raised."""
+    """Return the records to append, in one batch; none if the version cannot be raised."""
     if not isinstance(core.role, Leader) or fault_of_raising(core, kraft_version):
         return ()
     voters = _reported_voters(core, core.role)
@@ -120,6 +120,7 @@ def on_raised(core: Core, event: KRaftVersionRaised) -> None:
 
 
 def _reported_voters(core: Core, leader: Leader) -> VoterSet:
-    """Whoever was not heard is known by its id, and to support nothing but static voters."""
+    """Return the voters as they reported themselves; of any other only the id is known, and it supports static voters
+    alone."""
     reported = {**leader.reported_voters, core.key.id: Voter(core.key, core.listeners)}
     return VoterSet([reported.get(voter.key.id, voter._replace(kraft_version_max=0)) for voter in core.voters])

@@ -126,4 +126,4 @@ READ_ONLY_APIS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     )
 )
-"""Those of which nothing remains but the answer."""
+"""APIs whose requests leave nothing behind but their answer."""

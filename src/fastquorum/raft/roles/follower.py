@@ -34,13 +34,13 @@ _RECONNECT_US_MAX = 500_000
 REFUSALS_OF_THE_GONE: Final = 2
 """Attempts in a row. A single one may fail for another reason: a reset on its way, a name that is not resolved."""
 STAND_PART: Final = 4
-"""Of the election timeout: within this one the followers of a leader that is gone stand, each at a time of its own."""
+"""The part of the election timeout within which the followers of a leader that is gone stand, each at its own time."""
 
 FetchedPartition = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class Follower(Role):
-    """Of one leader in one epoch, at one address."""
+    """A follower of one leader in one epoch, at one address."""
 
     name = RoleName.FOLLOWER
 
@@ -146,7 +146,7 @@ class Follower(Role):
         return None
 
     def _put_off(self, core: Core) -> None:
-        """What is due is due again after an election timeout: this replica may not stand now."""
+        """Postpone what is due by an election timeout: this replica may not stand now."""
         later_us = core.random_election_deadline()
         if core.now_us >= self._fetch_deadline_us:
             self._fetch_deadline_us = later_us

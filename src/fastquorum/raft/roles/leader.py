@@ -27,7 +27,7 @@ from fastquorum.wire import Message
 
 
 class _Copying(NamedTuple):
-    """How far a voter has got with a snapshot."""
+    """The progress of a voter that copies a snapshot."""
 
     snapshot: OffsetAndEpoch
     position: int

@@ -17,7 +17,7 @@ from fastquorum.raft.voting import Voting
 from fastquorum.types import NO_NODE, Micros
 
 ASK_AGAIN_PART: Final = 10
-"""Of the election timeout: after this, whoever refused is asked again."""
+"""The part of the election timeout after which a voter that refused is asked again."""
 
 
 class Prospective(Voting):

@@ -20,10 +20,10 @@ class Resigned(Role):
     def __init__(self, core: Core, election_deadline_us: Micros, candidates: Sequence[ReplicaKey]) -> None:
         self.election_deadline_us = election_deadline_us
         self.candidates = tuple(candidates)
-        """Who should stand next, best first."""
+        """The voters that should stand next, best first."""
         self._unacked: list[NodeId] = list(core.other_voters)
         self._unreachable: set[NodeId] = set()
-        """Of those, the voters that could not be told when it was last tried."""
+        """The voters in `_unacked` that could not be reached at the last attempt."""
 
     def acked(self, voter_id: NodeId) -> None:
         if voter_id in self._unacked:

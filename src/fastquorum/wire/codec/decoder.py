@@ -101,7 +101,7 @@ class DecoderSource(Source):
     # --- runs and error positions -----------------------------------------------------------------------------------
 
     def at(self, path: str, sizes: tuple[tuple[str, int], ...] = ()) -> None:
-        """What is emitted next belongs to the field at `path`. Line 1 is the `def`."""
+        """Note that the lines emitted next belong to the field at `path`. Line 1 is the `def`."""
         self.trace.append((len(self.lines) + 2, path, sizes))
 
     def take(self, target: str, code: str, path: str) -> None:

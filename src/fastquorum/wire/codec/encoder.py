@@ -174,7 +174,8 @@ class EncoderSource(Source):
         self.emit(f"{sink}({bytes((each.tag,))!r} + uvarint(len({payload})) + {payload})")
 
     def tag_differs(self, value: str, each: Field) -> str:
-        """As `differs`; a tagged struct is compared field by field, which spares building a default."""
+        """Return an expression like `differs`; a tagged struct is compared by field, which spares building a
+        default."""
         if each.default is IMPLIED and each.type.shape is Shape.STRUCT and not each.nullable.has(self.version):
             assert each.type.struct is not None
             nested = each.type.struct.__wire__.fields

@@ -79,7 +79,7 @@ class EnvelopeResponse(Message, api_key=58, kind="response", versions="0", flexi
 
 
 class DefaultPrincipalData(Message, kind="data", versions="0", flexible="0+"):
-    """Who the client is, inside an envelope: behind an int16 with this message's version."""
+    """The client's principal inside an envelope, behind an int16 with this message's version."""
 
     type: str = field(STRING, "0+")
     name: str = field(STRING, "0+")

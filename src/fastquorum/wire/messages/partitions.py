@@ -104,7 +104,7 @@ class ListPartitionReassignmentsRequest(Message, api_key=46, kind="request", ver
 
 
 class ListPartitionReassignmentsResponse(Message, api_key=46, kind="response", versions="0", flexible="0+"):
-    """What is moving."""
+    """The reassignments under way."""
 
     class OngoingTopicReassignment(Struct):
         class OngoingPartitionReassignment(Struct):

@@ -46,7 +46,7 @@ class AllocateProducerIdsResponse(Message, api_key=67, kind="response", versions
 
 
 class FindCoordinatorRequest(Message, api_key=10, kind="request", versions="0-6", flexible="3+"):
-    """Who coordinates this group or transaction?"""
+    """A request for the coordinator of a group or a transaction."""
 
     key: str = field(STRING, "0-3")
     key_type: int = field(INT8, "1+")

@@ -19,12 +19,12 @@ ROW_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {key: record_type_name(cls) for key, cls in METADATA_RECORDS.items()}
     | {control_row_type(kind): kind.name for kind in ControlRecordType}
 )
-"""As Kafka's tools print them: PARTITION_RECORD, LEADER_CHANGE."""
+"""Names of record types as Kafka's tools print them: PARTITION_RECORD, LEADER_CHANGE."""
 
 
 @functools.cache
 def record_layouts() -> tuple[TextLayout, ...]:
-    """Of every metadata record in every version, and of the control records of KRaft."""
+    """Return the layouts of every metadata record in every version, and of KRaft's control records."""
     metadata = [
         _layout(key, cls, version)
         for key, cls in METADATA_RECORDS.items()
