@@ -89,7 +89,7 @@ cdef class Callers(NodeEngine):
         return _append(self.engine, values, waiter, has_waited, is_pushed_later)
 
     def append_mail(self, values, Mailbox box, object waiting, bint has_waited=False, bint is_pushed_later=False):
-        """As append_slot; `waiting` comes into the mailbox with the offset."""
+        """Append like append_slot, but post `waiting` to the mailbox with the offset."""
         cdef Waiter waiter
         cdef int64_t offset
         waiter.box = box.box
@@ -123,7 +123,7 @@ cdef class Callers(NodeEngine):
         return offsets
 
     def append_slots(self, list values, list slots, bint have_waited=False):
-        """As append_all; slots[i] is told the offset of values[i]."""
+        """Append like append_all, and set slots[i] to the offset of values[i]."""
         cdef vector[Slice] slices
         cdef vector[Waiter] waiters
         cdef Slot slot

@@ -133,7 +133,7 @@ cdef class SegmentFile:
         return data if done == size_bytes else data[:done]
 
     def read_into(self, int64_t position, buffer):
-        """As `read`, into the buffer; how many bytes of it were read."""
+        """Read like `read`, but into the buffer. Return how many bytes were read."""
         cdef FileRef file
         cdef Py_buffer view
         cdef int64_t done = 0

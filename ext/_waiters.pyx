@@ -1,4 +1,4 @@
-"""Who waits in the native shell, and is told: a thread in a slot, or objects of an event loop by a mailbox.
+"""The waiters of the native shell: a thread in a slot, or an event loop's objects, which a mailbox hands their results.
 
 Nothing here takes the lane lock; a slot's wait lets go of the GIL.
 """
@@ -60,7 +60,7 @@ cdef class Slot:
         return False
 
     cdef _check_process(self):
-        """What is not known at a fork is never known in the child."""
+        """Raise ClosedError in a forked child: it never learns what was not known at the fork."""
         if self._forks != _forks:
             raise ClosedError(
                 "this append was made before fork, and only the parent hears of its fate", "ask for it in the parent"

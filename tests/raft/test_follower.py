@@ -501,7 +501,7 @@ def test_who_knows_no_leader_asks_the_voters_in_turn() -> None:
         lost.elapse(20)
     destinations = [to for to, _ in lost.requests(FetchRequest)]
     assert sorted(destinations[:3]) == [1, 2, 3]
-    assert destinations[:3] == node[3:6]
+    assert destinations[:3] == destinations[3:6]
 
 
 def test_the_question_claims_what_is_flushed_and_no_more() -> None:

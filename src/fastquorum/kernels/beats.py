@@ -13,7 +13,7 @@ from fastquorum.types import Micros, NodeId, Offset
 HEARTBEAT_KEY: Final = 63
 """BrokerHeartbeat's API key."""
 FIXED_BYTES: Final = 20
-"""Of the request's body: broker id, broker epoch and metadata offset. What follows is the broker's wishes."""
+"""The fixed start of the request's body: broker id, broker epoch and metadata offset. The broker's wishes follow."""
 ANSWER_BYTES_MIN: Final = 4
 """Its correlation id."""
 ANSWER_BYTES_MAX: Final = 64
@@ -43,7 +43,7 @@ class AnsweredBeat(NamedTuple):
 
 
 class SteadyBeats(Protocol):
-    """Of one node. Thread-safe: frames are answered on whatever thread they arrive."""
+    """The steady heartbeats of one node's brokers. Thread-safe: frames are answered on whatever thread they arrive."""
 
     def __init__(self) -> None: ...
 
@@ -63,4 +63,5 @@ class SteadyBeats(Protocol):
         here; then the broker was heard now. Else None, and nothing has changed."""
 
     def take_answered(self) -> list[AnsweredBeat]:
-        """Who was heard since the last call, forgotten since or not. In no order."""
+        """Return the latest heartbeat of each broker that was answered here since the last call, in no order; also of
+        brokers that were forgotten since."""

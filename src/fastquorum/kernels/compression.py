@@ -29,7 +29,7 @@ _SNAPPY_RATIO_MAX: Final = 24
 
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_HEADER: Final = _LZ4_MAGIC + b"\x60\x40\x82"
-"""As Kafka writes it: version 1, independent blocks (its reader refuses linked ones) of 64 KiB, no checksums."""
+"""Kafka's header: version 1, independent blocks (its reader refuses linked ones) of 64 KiB, no checksums."""
 _LZ4_RATIO_MAX: Final = 256
 _LZ4_BLOCK_BYTES: Final = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024 * 1024}
 """Largest block by the frame descriptor's block size id."""

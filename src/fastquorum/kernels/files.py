@@ -33,7 +33,7 @@ class SegmentFile(Protocol):
         """Up to size_bytes; shorter only at the end of the file."""
 
     def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
-        """As `read`, as many bytes as the buffer has; how many of them were read. The rest of it stays as it was."""
+        """Fill the buffer like `read`, and return how many bytes were read. The rest of the buffer stays as it was."""
 
     def zero_fill(self, start: int, end: int) -> None:
         """Write zeros over [start, end) (real zeros, not a hole)."""
@@ -64,7 +64,7 @@ class OffsetIndex(Protocol):
     """
 
     def __init__(self, base_offset: int) -> None:
-        """Of the segment that begins with base_offset; empty."""
+        """Make the empty index of the segment that begins with base_offset."""
 
     def __len__(self) -> int:
         """Entries."""

@@ -264,7 +264,7 @@ class Lane(Protocol):
 
     @property
     def gathered_bytes(self) -> int:
-        """Of the batch of accepted appends that is not written yet; 0 if there is none."""
+        """Bytes of the batch of accepted appends that is not written yet; 0 if there is none."""
 
     # raft's side
     #

@@ -22,7 +22,7 @@ class LoanState(NamedTuple):
     start_offset: int
     end_offset: int
     size_bytes: int
-    """Of the active segment; and how much of it is prepared with zeros, and its largest timestamp."""
+    """Bytes of the active segment; below, how far it is prepared with zeros, and its largest timestamp."""
     prepared_bytes: int
     max_timestamp_ms: int
     flushed: Position

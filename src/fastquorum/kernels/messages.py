@@ -91,7 +91,7 @@ class Alike(list[T]):
     def __init__(self, items: Iterable[T] = ()) -> None:
         super().__init__(items)
         self.written: tuple[ValueLayout, bytes] | None = None
-        """As what it was written last, and its bytes: a native codec's."""
+        """The layout that it was written in last, and its bytes; only a native codec sets it."""
 
 
 class MessageCodec(Protocol):

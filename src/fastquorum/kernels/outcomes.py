@@ -7,7 +7,7 @@ from fastquorum.types import Offset
 
 
 class Loop(Protocol):
-    """What is needed of an asyncio event loop."""
+    """The part of an asyncio event loop that is needed here."""
 
     def call_soon(self, callback: Callable[..., object], /, *args: Any, context: Any = None) -> Any: ...
 
@@ -33,10 +33,10 @@ class Outcome(Protocol):
         """What it was told, or the error raised. asyncio.InvalidStateError before."""
 
     def set_result(self, result: Offset, /) -> None:
-        """Who waits goes on in the loop. Raises asyncio.InvalidStateError if it is known already."""
+        """Set the result, and let the waiters go on in the loop. asyncio.InvalidStateError if it is known already."""
 
     def set_exception(self, error: Any, /) -> None:
-        """As `set_result`."""
+        """Set the error like `set_result` sets the result."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Have it called in the loop, not at once, when it is known: in the context of this call, as asyncio does."""

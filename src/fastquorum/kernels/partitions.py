@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from fastquorum.types import Uuid
 
 PARTITION_MEMBERS: Final = 11
-"""Of a row: replicas, directories, isr, leader, leader epoch, partition epoch, recovery, removing, adding, eligible
-leader replicas, last known ones. Numbers, and tuples of numbers; the directories are Uuids, one for each replica."""
+"""Members of a row: replicas, directories, isr, leader, leader epoch, partition epoch, recovery, removing, adding,
+eligible leader replicas, last known ones. Numbers, and tuples of numbers; directories are Uuids, one a replica."""
 
 
 class PartitionRun(NamedTuple):

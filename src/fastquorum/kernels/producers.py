@@ -80,7 +80,7 @@ class ProducedBatch(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """What is remembered of one producer. Batches of an epoch that was taken without a fence begin anew."""
+    """The remembered state of one producer. Batches of an epoch that was taken without a fence begin anew."""
 
     epoch: int
     batches: tuple[ProducedBatch, ...]
@@ -100,7 +100,7 @@ class Producer(NamedTuple):
 
     @property
     def end_offset(self) -> Offset:
-        """Of its last batch or fence, exclusive."""
+        """The exclusive end of its last batch or fence."""
         last = self.batches[-1].end_offset if self.batches else 0
         return last if self.fence is None else max(last, self.fence.end_offset)
 
@@ -117,7 +117,7 @@ class Producers(Protocol):
     """
 
     def __init__(self, start_offset: Offset, *, producers_max: int = PRODUCERS_MAX, undo_max: int = UNDO_MAX) -> None:
-        """Of a log that starts there; empty."""
+        """Make the empty states of a log that starts at `start_offset`."""
 
     @property
     def end_offset(self) -> Offset:

@@ -157,7 +157,7 @@ class Stages(Protocol):
 
     def opened(self, is_leader: bool) -> None: ...
     def forget(self) -> None:
-        """What is on its way is measured no further: the log may begin anew before it."""
+        """Stop measuring what is on its way: the log may begin anew before it."""
 
     def begin(self, at_ns: Nanos) -> None:
         """An append, or records from a leader: whatever is written in consequence was begun then."""
@@ -182,7 +182,7 @@ class Stages(Protocol):
 
     def trace_stop(self) -> None: ...
     def trace_read(self) -> TraceRead:
-        """What is recorded so far, and stays recorded; nothing while nothing is."""
+        """Return what was recorded so far, which stays recorded; nothing unless a recording goes on."""
 
 
 def load_stages(name: Literal["native", "pure"]) -> type[Stages]:

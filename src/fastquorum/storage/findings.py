@@ -1,4 +1,4 @@
-"""What is found in a data directory that is not as it should be, in a form that people and tables can show."""
+"""Faults found in a data directory, in a form that people and tables can show."""
 
 import errno
 from collections.abc import Iterable, Iterator
@@ -36,12 +36,12 @@ class Finding(NamedTuple):
 
 
 def error_text(error: DirectoryError) -> str:
-    """What is wrong, and what to do."""
+    """Return the error's fault and its hint as one text."""
     return f"{error.detail}: {error.hint}" if error.hint else error.detail
 
 
 def finding_of(disk: Disk, name: str, text: str, severity: Severity = Severity.CORRUPT) -> Finding:
-    """Of a file of the data directory, about no place in it."""
+    """Return a finding about a file of the data directory as a whole."""
     return Finding(severity, f"{disk.root}/{name}", -1, -1, text)
 
 
@@ -52,7 +52,7 @@ def raise_unless_odd(error: DirectoryError) -> None:
 
 
 def up_to_refusal(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those of a check, and, where it cannot go on, last of all what keeps it from that. DirectoryError where that is
+    """Yield a check's findings and, where it cannot go on, the reason as the last one. DirectoryError if that reason is
     the reader's business."""
     try:
         yield from findings

@@ -69,7 +69,7 @@ ORDER: Final = (
 )
 """What every format makes, one after the other: one that is there without another before it has lost that."""
 _BEGIN: Final = LogPosition(0, 0, 0)
-"""Of a log in which nothing was written yet."""
+"""The position of a log in which nothing was written yet."""
 
 
 class FormatOptions(NamedTuple):
@@ -78,7 +78,7 @@ class FormatOptions(NamedTuple):
     cluster_id: str
     node_id: NodeId
     directory_id: Uuid
-    """Of this directory: the one given for this node among the voters, else one drawn at random."""
+    """This directory's id: the one given for this node among the voters, else one drawn at random."""
     voters: VoterSet
     log_kind: LogKind = LogKind.USER
     topic_name: str = USER_TOPIC_NAME
@@ -319,8 +319,8 @@ def check_without_log(disk: Disk, kernels: Kernels) -> None:
 
 
 def _out_of_order(disk: Disk) -> str | None:
-    """What is left of a whole format, in words; None: an interrupted one may have left it. Looked at from the last one
-    on: of a format that goes on meanwhile what was made before is there by then."""
+    """Return, in words, what is left of a whole format; None if an interrupted one may have left it. The last file is
+    looked for first: if a format goes on meanwhile, everything made before that file is there by then."""
     later: str | None = None
     missing: str | None = None
     for name in reversed(ORDER[:-1]):

@@ -1,5 +1,4 @@
-"""Who a formatted data directory belongs to, and what kind of log it holds: `meta.properties` and
-`fastquorum.properties`.
+"""A formatted data directory's owner and kind of log: `meta.properties` and `fastquorum.properties`.
 
 Ours is the same in all voters' directories of a cluster, which it names: one of another cluster would have this node
 led by other voters. A directory that Apache Kafka formatted has only the former; the rest then takes the values that
@@ -46,7 +45,7 @@ from fastquorum.types import (
 )
 
 FORMAT_VERSION: Final = 1
-"""Of everything in the directory that is not Kafka's. A newer one is refused."""
+"""The version of everything in the directory that is not Kafka's. A newer one is refused."""
 META_VERSION: Final = 1
 _VOTER: Final = "ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
 KEY_COUNT: Final = "key.count"
@@ -54,7 +53,7 @@ KEY_COUNT: Final = "key.count"
 CLUSTER_ID: Final = "cluster.id"
 """In both files. Kafka reads ours nowhere."""
 _KEYS: Final = ("format.version", "log.kind", "topic.name", "listener.name", "kraft.version", "voters")
-"""Those that all versions have written."""
+"""Keys that all versions have written."""
 _LEFT_BY_VOTERS: Final = (
     QUORUM_STATE,
     QUORUM_STATE + RETIRED_SUFFIX,
@@ -95,10 +94,10 @@ class Identity(NamedTuple):
     topic_name: str
     """How the clients' door shows a user log."""
     voters: VoterSet
-    """As given when formatting: at kraft.version 0 the static voters. Empty if Kafka formatted the directory, or none
-    were given."""
+    """The voters given when formatting: at kraft.version 0 the static voters. Empty if none were given, or if Kafka
+    formatted the directory."""
     kraft_version: int
-    """As given when formatting; a later KRAFT_VERSION record in the log overrides it."""
+    """The version given when formatting; a later KRAFT_VERSION record in the log overrides it."""
     listener_name: str
     format_version: int
     """0 if Kafka formatted the directory."""

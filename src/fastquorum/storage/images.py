@@ -42,7 +42,7 @@ def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None
 def fold_as_recovered(
     log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None
 ) -> tuple[Fold, TornTail | None]:
-    """As `fold_log`, but a torn tail, if the log ends with one that is in the way, is left out as the next start would.
+    """Fold the log like `fold_log`, but leave out a torn tail that is in the way, as the next start would.
 
     Errors as there: what is damaged before the log's end stays a CorruptionError, and what is beyond it an
     OffsetOutOfRange.

@@ -15,7 +15,7 @@ VERSION_MAX: Final = 1
 
 
 def encode_kafka_state(state: ElectionState, *, kraft_version: int, voters: VoterSet) -> bytes:
-    """As Kafka writes it."""
+    """Return the state as Kafka writes it."""
     voted = state.voted_key
     voted_id = voted.id if voted is not None else NO_NODE
     fields: dict[str, Any] = {"leaderId": state.leader_id, "leaderEpoch": state.epoch, "votedId": voted_id}

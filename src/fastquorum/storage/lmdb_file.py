@@ -47,14 +47,14 @@ class Values(NamedTuple):
     last: dict[bytes, bytes]
     """By key, as the last transaction left it."""
     before: dict[bytes, bytes]
-    """As the one before it left it, whose pages are still there; empty where they cannot be read."""
+    """Entries as the transaction before the last left them, whose pages remain; empty where they cannot be read."""
 
 
 class _Tree(NamedTuple):
     """A database: how its pages are to be found, and how many there are."""
 
     pad: int
-    """Of the first tree: the size of a page."""
+    """In the first tree: the size of a page."""
     flags: int
     depth: int
     branch_pages: int
@@ -69,7 +69,7 @@ class _Meta(NamedTuple):
     page_bytes: int
     last_page: int
     free: _Tree
-    """Of the pages to be used again, by the transaction that no longer needed them."""
+    """The tree of pages to be used again, by the transaction that no longer needed them."""
     main: _Tree
 
 
@@ -206,7 +206,7 @@ class _Walk:
 
 
 def _order(key: bytes, tree_flags: int) -> tuple[int, bytes]:
-    """Of a key among those of its tree. struct.error."""
+    """Return the rank of a key among those of its tree. struct.error."""
     return (_NUMBER.unpack(key)[0], b"") if tree_flags & _INTEGER_KEYS else (0, key)
 
 

@@ -18,7 +18,7 @@ QUORUM_STATE: Final = "quorum-state.mdb"
 KAFKA_STATE: Final = f"{LOG_DIRECTORY}/quorum-state"
 """Where Kafka keeps the same. Only one of the two may be there."""
 RETIRED_SUFFIX: Final = ".retired"
-"""Of the one that a handover took its meaning from."""
+"""The suffix of the file whose contents a handover took over."""
 LOCK: Final = ".lock"
 PARTITION_METADATA: Final = "partition.metadata"
 EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
@@ -57,12 +57,12 @@ def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
 
 
 def part_name(snapshot: OffsetAndEpoch) -> str:
-    """Of a snapshot that is not whole yet. Kafka has a random number where ours has a 0."""
+    """Return the name of a snapshot that is not whole yet. Kafka has a random number where ours has a 0."""
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-0{PART_SUFFIX}"
 
 
 def draft_name(snapshot: OffsetAndEpoch) -> str:
-    """Of a snapshot that this replica is writing itself."""
+    """Return the name of a snapshot that this replica is writing itself."""
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-1{PART_SUFFIX}"
 
 

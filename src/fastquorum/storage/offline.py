@@ -28,7 +28,7 @@ from fastquorum.storage.verifying_state import check_quorum_state
 from fastquorum.types import Offset, OffsetAndEpoch
 
 _LOOK_BYTES: Final = 1 << 20
-"""Of what is no good batch, to see whether somebody is still writing it."""
+"""How much of a bad batch is read again, to see whether a process is still writing it."""
 
 
 class StoredBatch(NamedTuple):
@@ -47,7 +47,7 @@ class TornTail(NamedTuple):
     position: int
     """In the file; bytes from here on count for nothing."""
     end_offset: Offset
-    """Of the log without it, exclusive."""
+    """The log's exclusive end without the tail."""
 
     def __str__(self) -> str:
         return (
@@ -144,7 +144,7 @@ class OfflineLog:
             return False
 
     def torn_tail(self) -> TornTail | None:
-        """As recovery judges every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""
+        """Return the torn tail, judging each byte as recovery does; None: a clean end, or damage. StorageFailed."""
         seen = self.verify()
         for each in seen.findings:
             if each.severity is Severity.TORN and seen.is_sound:

@@ -54,7 +54,7 @@ class FlushPort(Protocol):
 
 
 class Borrower(Protocol):
-    """Who works on the log's end while a lane is open, in place of the log: the native shell. See `kernels.loan`.
+    """The native shell, which works on the log's end in place of the log while a lane is open. See `kernels.loan`.
 
     Thread-safe; what it says is true of one moment.
     """

@@ -15,7 +15,7 @@ another directory id it would have no vote (KIP-853)."""
 NOWHERE_ELSE: Final = "a quorum of one has its records nowhere else"
 STILL_READ: Final = "those of a quorum of one are here alone, and `fastquorum log dump` reads them still"
 RESTORE: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
-"""Of the quorum state."""
+"""The advice for a damaged quorum state."""
 
 
 def damaged_state(

@@ -18,9 +18,9 @@ from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
 MAGIC: Final = b"FQSTATE\n"
 VERSION: Final = 1
 STATE_KEY: Final = b"election"
-"""Of the value, where it is one of several."""
+"""The value's key, where it is one of several."""
 RESERVE_KEY: Final = b"reserve"
-"""Of what makes the file as large as it will be."""
+"""The key of the value that makes the file as large as it will be."""
 _HEAD: Final = struct.Struct(">8sHH")
 """Magic, version, length of the cluster id."""
 _BODY: Final = struct.Struct(">i16siibi16s")
@@ -31,7 +31,7 @@ _SIZE_MIN: Final = _HEAD.size + _BODY.size + _CRC.size
 
 
 class StateOwner(NamedTuple):
-    """Whose state it is."""
+    """The replica that a state belongs to."""
 
     cluster_id: str
     node_id: NodeId
@@ -96,8 +96,8 @@ def _forgets(state: ElectionState, before: ElectionState, node_id: NodeId) -> bo
 
 
 def settled(read: Callable[[], bytes], decode: Callable[[bytes], ElectionState | None]) -> ElectionState | None:
-    """Of a file that a node may be writing: what looks damaged is looked at until it no longer changes.
-    CorruptionError, DirectoryError."""
+    """Read and decode a file that a node may be writing: while it looks damaged, read it again until it no longer
+    changes. CorruptionError, DirectoryError."""
     data = read()
     while True:
         try:

@@ -23,7 +23,7 @@ from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 _ANOTHERS: Final = (
     "it is another log's, or was put back without it; put back what belongs together, or replace this replica"
 )
-"""Of a mark: why it is not of this log."""
+"""Why a mark is not this log's, and what to do."""
 
 
 class CheckedSegment(NamedTuple):
@@ -31,7 +31,7 @@ class CheckedSegment(NamedTuple):
 
     size_bytes: int
     scan: SegmentScan
-    """Of the batches."""
+    """The scan of its batches."""
     dirty_end: int
     """From here on there are only zeros."""
     has_batch_behind: bool
@@ -52,7 +52,7 @@ class Verification:
 
     start_offset: Offset = 0
     end_offset: Offset = 0
-    """Of the good prefix."""
+    """The exclusive end of the good prefix."""
     segment_count: int = 0
     batch_count: int = 0
     record_count: int = 0
@@ -69,7 +69,7 @@ class Verification:
 
     @property
     def last_epoch(self) -> Epoch:
-        """Of the good prefix; 0 if there is no record."""
+        """The last epoch of the good prefix; 0 if there is no record."""
         return self.epochs[-1][0] if self.epochs else 0
 
     @property
@@ -276,7 +276,7 @@ class _Verifier:
         return (scan.end_position, scan.next_offset) == (at.position, at.offset)
 
     def _check_bounds(self, listing: list[str], bases: list[Offset]) -> None:
-        """As recovery does it: a log that was in use does not go by itself."""
+        """Check the log's bounds as recovery does: a log that was in use does not vanish by itself."""
         result, is_empty = self.result, self.result.end_offset == self.result.start_offset
         try:
             had_mark, has_voted = was_marked(self.disk.exists), self.disk.exists(names.QUORUM_STATE)

@@ -19,9 +19,9 @@ _OURS: Final = (names.OWN_PROPERTIES, names.join(names.LOG_DIRECTORY, names.DURA
 def check_data_directory(
     disk: Disk, kernels: Kernels, directory: str, has_first_records: Callable[[], bool]
 ) -> Iterator[Finding]:
-    """What is wrong with what says whose the directory is, with its lock, with the records that a first leader begins a
-    log with, and with whose the votes are. `directory`: the log's; empty: it is looked at by itself.
-    `has_first_records`: a leader has begun it, or will begin it with others."""
+    """Yield faults of the files that name the directory's owner, of its lock, of the records that a first leader begins
+    a log with, and of the files that name the votes' owner. `directory`: the log's; if empty, the log is looked at by
+    itself. `has_first_records`: a leader has begun the log, or will begin it with others."""
     if not directory:
         return
     yield from _lock_faults(disk)
@@ -57,7 +57,7 @@ def _lock_faults(disk: Disk) -> Iterator[Finding]:
 
 
 def _bootstrap_faults(disk: Disk, kernels: Kernels, has_first_records: Callable[[], bool]) -> Iterator[Finding]:
-    """As a node reads it: once the log has begun, never again."""
+    """Yield faults of the first records as a node reads them: once the log has begun, it reads them never again."""
     try:
         first_values(disk, kernels)
     except (CorruptionError, DirectoryError) as error:

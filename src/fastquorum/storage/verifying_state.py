@@ -21,8 +21,8 @@ from fastquorum.storage.verifying import Verification
 
 
 def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verification) -> Iterator[Finding]:
-    """What is wrong with the state beside a log that was verified before: a node writes its epoch first. StorageFailed,
-    and DirectoryError where it cannot be told which files are there.
+    """Yield faults of the state beside a log that was verified before: a node writes its epoch first. StorageFailed,
+    and DirectoryError where the files cannot be listed.
 
     A log's directory by itself, and one that was never formatted, may do without the file: no node starts there.
     """
@@ -43,7 +43,7 @@ def check_quorum_state(disk: Disk, kernels: Kernels, directory: str, seen: Verif
 
 
 def _state_names(directory: str) -> list[str]:
-    """Of our file and Kafka's, as the disk has them."""
+    """Return the names of our file and Kafka's, as the disk has them."""
     kafkas = names.join(directory, names.KAFKA_STATE.rpartition("/")[2])
     return [names.QUORUM_STATE, kafkas] if directory else [kafkas]
 

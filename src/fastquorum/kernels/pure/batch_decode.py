@@ -151,7 +151,7 @@ def _open(buffer: Buffer, position: int, verify_crc: bool, decompressed_bytes_ma
 
 
 def _rows(section: _Section) -> list[_Row]:
-    """As `_parsed`, all at once."""
+    """Return all records, parsed, like `_parsed`."""
     return list(_parsed(section))
 
 

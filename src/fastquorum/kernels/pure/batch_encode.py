@@ -232,7 +232,7 @@ def _offset_deltas(records: Sequence[Record], base_offset: int) -> list[int]:
 
 
 def _wrap_int64(value: int) -> int:
-    """As Java's long arithmetic does: base + delta gives the timestamp back, whatever the two are."""
+    """Wrap like Java's long arithmetic: base + delta gives the timestamp back, whatever the two are."""
     return (value + 2**63) % 2**64 - 2**63
 
 

@@ -107,7 +107,7 @@ def read_header(view: memoryview, position: int, *, verify_crc: bool) -> tuple[B
 def header_fault(
     info: BatchInfo, *, expected_offset: int = -1, epoch_min: int = 0, epoch_max: int = INT32_MAX
 ) -> BatchFault | None:
-    """What is wrong with a whole batch's header: the checks from CRC to EPOCH."""
+    """Return the first fault of a whole batch's header: the checks from CRC to EPOCH."""
     last_offset_delta = info.last_offset - info.base_offset
     if info.crc_valid is False:
         return BatchFault.CRC

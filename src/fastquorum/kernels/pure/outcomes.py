@@ -27,7 +27,7 @@ class Outcome:
         self._result: Offset = -1
         self._error: BaseException | None = None
         self._waiting: list[asyncio.Future[None] | _Callback] = []
-        """Of each await a future, which its task may cancel; and callbacks."""
+        """A future for each await, which its task may cancel; and callbacks."""
 
     def __await__(self) -> Generator[Any, None, Offset]:
         if not self._is_known:

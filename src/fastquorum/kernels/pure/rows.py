@@ -32,7 +32,7 @@ _CONTROL_KEY_BYTES: Final = 4
 
 
 class _Record(NamedTuple):
-    """Of a batch; its headers' keys are bytes, whether they are text or not."""
+    """One record of a batch; its headers' keys are bytes, whether they are text or not."""
 
     offset: int
     timestamp_ms: int

@@ -31,7 +31,7 @@ class Descriptor:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.sync_errno = 0
-        """Of the first sync that failed; 0 if none has."""
+        """The errno of the first sync that failed; 0 if none has."""
         self._holders = 1
         self._lock = threading.Lock()
 
@@ -109,7 +109,7 @@ class SegmentFile:
         return b"".join(parts)
 
     def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
-        """As `read`, into the buffer; how many bytes of it were read."""
+        """Read like `read`, but into the buffer. Return how many bytes were read."""
         _refuse_negative(position)
         left = memoryview(buffer).cast("B")
         done = 0

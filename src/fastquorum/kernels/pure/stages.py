@@ -99,7 +99,7 @@ class Stages:
         self._is_leader = False
         self._began: Nanos = 0
         self._first: Nanos = 0
-        """Of the oldest append that gathers; 0: none does."""
+        """When the oldest append that still gathers was accepted; 0 if none gathers."""
         self._sync_began: Nanos = 0
 
     # --- what happens -------------------------------------------------------------------------------------------------

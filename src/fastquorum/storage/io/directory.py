@@ -68,7 +68,7 @@ class DataDirectory:
         self.log = log
         self.states = states
         self.election = election
-        """As saved; the initial one if nothing was ever saved."""
+        """The saved state; the initial one if nothing was ever saved."""
 
     @classmethod
     def open(

@@ -49,5 +49,5 @@ def check_not_dangling(path: str) -> None:
 
 
 def dangling(path: str) -> DirectoryError:
-    """What is said of a link to what is not there."""
+    """Return the error for a link whose target is missing."""
     return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)

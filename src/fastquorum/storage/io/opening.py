@@ -21,7 +21,7 @@ from fastquorum.storage.verifying import Verification
 from fastquorum.types import Offset
 
 _MAGIC_POSITION: Final = 16
-"""Of the byte in each batch, whatever its version, that says which version it is."""
+"""Position of the byte that says which version a batch has, the same in all versions."""
 _MAGIC: Final = b"\x02"
 
 

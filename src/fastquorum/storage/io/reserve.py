@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from fastquorum.errors import StorageFailed
 
 RESERVE_COUNT: Final = 3
-"""As many as one operation of a disk opens at once, and one more."""
+"""Descriptors held back: as many as one operation of a disk opens at once, and one more."""
 T = TypeVar("T")
 
 

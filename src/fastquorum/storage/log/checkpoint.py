@@ -44,7 +44,7 @@ class CheckpointTimes(NamedTuple):
     """The wall-clock times in a checkpoint. Kafka's three differ by a few milliseconds; ours are one."""
 
     header_ms: int
-    """Of the first batch."""
+    """The timestamp of the first batch, in milliseconds."""
     data_ms: int
     footer_ms: int
     last_contained_ms: int = 0

@@ -39,7 +39,7 @@ class SeenBatches:
     """What the good batches hold that others than the log ask for after a recovery."""
 
     producers: Producers
-    """Of all batches."""
+    """The producers' states after all batches."""
     control: list[bytes] = field(default_factory=list)
     """The control batches, whole, in order."""
 
@@ -190,9 +190,8 @@ def check_emptied(where: str, *, had_mark: bool) -> None:
 
 
 def check_replaceable(disk: Disk, directory: str, name: str) -> None:
-    """What is rebuilt from the log, or removed, without being read is a file: something else in its place stops
-    recovery before it has changed anything, not in the middle. Of other names nothing is asked. StorageFailed,
-    DirectoryError."""
+    """Raise unless `name`, if recovery rebuilds or removes it without reading it, is a file: anything else there must
+    stop recovery before it has changed anything. Other names are not looked at. StorageFailed, DirectoryError."""
     is_rebuilt = name == names.EPOCH_CHECKPOINT or names.parse_index(name) is not None
     if is_rebuilt or name.endswith(names.STALE_SUFFIXES):
         disk.open(names.join(directory, name), "read").close()

@@ -65,13 +65,13 @@ class Log:
         self._recovered_control = found.seen.control
         self._recovered_end = found.end_offset
         self.producers = found.seen.producers
-        """As of some offset: see `producers.catch_up`. While the log is lent its borrower takes in what it appends."""
+        """The producers' states at some offset (`producers.catch_up`); a lent log's borrower adds its appends."""
         self.snapshots = Snapshots(disk, kernels, directory, found.snapshots, self._latched)
         self._epochs = LogEpochs(found.epochs, self.snapshots, self.start_offset)
         self._failed = False
         self._closed = False
         self._borrower: Borrower | None = None
-        """Who has the log's end now, if it is lent."""
+        """The borrower that has the log's end now; None if it is not lent."""
 
     @classmethod
     def open(
@@ -491,7 +491,7 @@ class Log:
         self.snapshots.remove_below(offset)
 
     def bytes_before(self, offset: Offset) -> int:
-        """Of the segments that lie wholly below `offset` and are synced: what `remove_before` would free of them."""
+        """Return the bytes of the synced segments wholly below `offset`: what `remove_before` would free of them."""
         first = self._segments.holding(min(offset, self.flushed_end))
         return sum(each.size_bytes for each in self._segments if each.base_offset < first.base_offset)
 

@@ -10,7 +10,7 @@ class LogEpochs:
 
     def __init__(self, cache: EpochCache, snapshots: Snapshots, start_offset: Offset) -> None:
         self.cache = cache
-        """Of the records alone."""
+        """The epochs of the records alone, without the snapshots'."""
         self._snapshots = snapshots
         self._start_offset = start_offset
         self._empty_epoch = log_end(snapshots.latest, start_offset, None).epoch

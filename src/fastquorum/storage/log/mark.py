@@ -25,16 +25,16 @@ MAGIC: Final = b"FQMARK\r\n"
 VERSION: Final = 3
 _BODY: Final = struct.Struct(">8sIqqqqqI")
 _BODY_2: Final = struct.Struct(">8sIqqqqI")
-"""Of version 2, which did not know what is committed."""
+"""The body in version 2, which did not know what is committed."""
 _BODY_1: Final = struct.Struct(">8sIqqqI")
-"""Of version 1, which knew no start."""
+"""The body in version 1, which knew no start."""
 _HEAD: Final = struct.Struct(">8sI")
 _CRC: Final = struct.Struct(">I")
 _EPOCH: Final = struct.Struct(">iq")
 
 
 ANEW: Final = -1
-"""As a mark's position: a snapshot that ends at `offset` has taken the log's place. Segments that are still there hold
+"""A mark's position if a snapshot that ends at `offset` has taken the log's place. Segments that are still there hold
 nothing that counts, and are being removed; the log begins anew, empty, at `offset`."""
 
 

@@ -1,4 +1,4 @@
-"""What is kept beside the segments, off the commit path: the durable mark and Kafka's file of epochs.
+"""Files kept beside the segments, off the commit path: the durable mark and Kafka's file of epochs.
 
 Owns what of both stands on the disk, and when the mark is due again. Must not know what is synced: the log says it.
 """
@@ -17,7 +17,7 @@ from fastquorum.types import Micros
 
 @contextmanager
 def if_possible() -> Iterator[None]:
-    """What is written inside, whole or not at all, can wait while there is no descriptor or no room for it."""
+    """Suppress StorageFailed where the write, whole or not at all, can wait for a descriptor or for room."""
     try:
         yield
     except StorageFailed as failed:

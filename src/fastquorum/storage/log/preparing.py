@@ -32,7 +32,7 @@ LOOK_US: Final = 200 * MS
 
 
 class Preparation:
-    """What is zero-filled, and what comes next. The spare lies under a name that recovery sweeps away."""
+    """The zero-filled rest of the active segment, and the next one's spare, under a name that recovery sweeps away."""
 
     def __init__(
         self, disk: Disk, kernels: Kernels, directory: str, *, preallocate_bytes: int, segment_bytes: int

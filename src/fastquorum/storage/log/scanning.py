@@ -9,7 +9,7 @@ from fastquorum.storage.log.windows import BLOCK_BYTES, Windows
 from fastquorum.types import Epoch, Offset
 
 WINDOW_BYTES: Final = 2 * 1024 * 1024
-"""Of other reads: small enough to stay in the cache between the read and the check."""
+"""The window of other reads: small enough to stay in the cache between the read and the check."""
 BATCH_SCAN_BYTES_MAX: Final = 128 * 1024 * 1024
 """A longer batch is taken for a damaged length: no peer can send one in a frame."""
 _LENGTH: Final = struct.Struct(">i")
@@ -106,7 +106,7 @@ def bytes_needed(window: Buffer) -> int:
 
 
 def last_offset_at(file: SegmentFile, position: int) -> Offset:
-    """Of the batch that begins there, whose header is there."""
+    """Return the last offset of the batch at `position`, whose header is there."""
     base_offset, delta = _LAST_OFFSET.unpack(file.read(position, _LAST_OFFSET.size))
     return base_offset + delta  # type: ignore[no-any-return]
 

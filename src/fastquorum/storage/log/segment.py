@@ -16,7 +16,7 @@ class Passed(NamedTuple):
     position: int
     next_offset: Offset
     max_timestamp_ms: int
-    """Of all batches up to there."""
+    """The largest timestamp of all batches up to there."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Segment:
     passed: list[Passed] = field(init=False, default_factory=list)
     """Whoever looks for a timestamp needs to look through no part a second time. Ascending."""
     borrower: Borrower | None = field(default=None, init=False)
-    """Who appends to it in place of the log, if somebody does."""
+    """The borrower that appends to it in place of the log; None if there is none."""
 
     def __post_init__(self, kernels: Kernels) -> None:
         self.index = kernels.OffsetIndex(self.base_offset)
@@ -104,7 +104,7 @@ def write_index(disk: Disk, directory: str, segment: Segment) -> None:
 
 
 def remove_index(disk: Disk, directory: str, base_offset: Offset) -> None:
-    """Of the segment that begins there, if it has one. The removal is durable with the directory's next sync."""
+    """Remove the index of the segment that begins there, if any. It is durable with the directory's next sync."""
     name = join(directory, index_name(base_offset))
     if disk.exists(name):
         disk.remove(name)

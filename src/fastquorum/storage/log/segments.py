@@ -77,7 +77,7 @@ class Segments(list[Segment]):
         return LogPosition(end_offset, active.base_offset, active.size_bytes)
 
     def written_since(self, position: LogPosition) -> list[Segment]:
-        """Those with bytes beyond `position`."""
+        """Return the segments with bytes beyond `position`."""
         first = self._number_of(position.segment_base)
         if position.position == self[first].size_bytes:
             first += 1
@@ -183,7 +183,7 @@ class Segments(list[Segment]):
         return read_batches(self._kernels, self.holding(offset), offset, bytes_max)
 
     def stretch(self, offset: Offset, end_offset: Offset) -> Stretch:
-        """Of the batches from the one that contains `offset` to the last below end_offset, known by positions: no
+        """Return the stretch from the batch that contains `offset` to the last one below end_offset, by positions: no
         batch is read."""
         first, last = self._number_of(offset), self._number_of(end_offset)
         begin, end = batch_position(self[first], offset), batch_position(self[last], end_offset)
@@ -216,7 +216,7 @@ class Segments(list[Segment]):
         self._preparation.discard()
 
     def write_indexes(self) -> None:
-        """As Kafka's tools want them beside closed segments."""
+        """Write the indexes that Kafka's tools want beside closed segments."""
         for segment in self:
             write_index(self._disk, self._directory, segment)
 

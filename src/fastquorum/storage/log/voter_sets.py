@@ -11,7 +11,7 @@ from fastquorum.types import NODE_ID_MAX, Endpoint, ReplicaKey, Voter, VoterSet
 from fastquorum.wire.records.control_values import VotersRecord
 
 KRAFT_VERSION_MAX: Final = 2**15 - 1
-"""As records hold it: in 16 bits."""
+"""The highest version that records can hold, in 16 bits."""
 
 
 def voter_set(record: VotersRecord) -> VoterSet:

@@ -15,7 +15,7 @@ BLOCK_BYTES: Final = 1024 * 1024
 
 
 class Windows:
-    """Of [start, end) of a file. A window is there until the next is asked for."""
+    """Windows over [start, end) of a file. A window is there until the next is asked for."""
 
     def __init__(self, file: SegmentFile, start: int, end: int, block_bytes: int = BLOCK_BYTES) -> None:
         self._file = file
@@ -27,8 +27,7 @@ class Windows:
         """The window's, in the file."""
 
     def at(self, position: int, needed: int = 0) -> memoryview:
-        """What is there from `position` on, which lies in the last window or at its end: more than was, if there is
-        more, and at least `needed` bytes, if there are so many. StorageFailed."""
+        """The window's position in the file."""
         rest = self._window[position - self._position :]
         read_from = position + len(rest)
         room = self._block - read_from % mmap.PAGESIZE

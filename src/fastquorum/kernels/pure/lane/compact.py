@@ -5,7 +5,7 @@ from typing import Final
 from fastquorum.types import TOPIC_NAME
 
 VERSIONS: Final = range(12, 19)
-"""Of Fetch, that have a layout."""
+"""Versions of Fetch that have a layout."""
 NAMED_TOPIC: Final = bytes([len(TOPIC_NAME) + 1]) + TOPIC_NAME.encode()
 """The only topic, as Fetch 12 says it; later versions say its id."""
 

@@ -12,7 +12,7 @@ from fastquorum.types import NodeId, Offset
 
 
 class AwaitedObservers:
-    """Those of one lead."""
+    """The observers that one lead waits for."""
 
     def __init__(self) -> None:
         self._awaited = 0

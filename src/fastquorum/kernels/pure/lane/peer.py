@@ -62,7 +62,7 @@ class Peer:
         """When that was sent, or earlier; -1: none that its next Fetch answers."""
         self.is_parked = False
         self.correlation_id = -1
-        """Of its latest Fetch."""
+        """The correlation id of its latest Fetch; -1 if there was none."""
         self.newest_id = -1
         """The highest that came on its connection: what is not ahead of it is a copy of an earlier Fetch."""
         self.request_high_watermark: Offset = -1
