@@ -40,7 +40,7 @@ from fastquorum.wire import frames_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Who a replica is and what it knew of the quorum when it was formatted."""
+    """A replica's identity, and what it knew of the quorum when it was formatted."""
 
     key: ReplicaKey
     cluster_id: str
@@ -53,9 +53,9 @@ class Member:
     """Advertised."""
     bootstrap: tuple[Endpoint, ...] = field(default=())
     first_records: tuple[bytes, ...] = ()
-    """Of a metadata log: the values in its bootstrap checkpoint."""
+    """The values in a metadata log's bootstrap checkpoint; empty for another log."""
     controller: ControllerSettings | None = None
-    """Of a metadata log that a controller on these nodes writes, and nobody else."""
+    """Settings of the controller that alone writes a metadata log; None if none writes this log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

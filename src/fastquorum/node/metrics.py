@@ -85,7 +85,7 @@ class NodeMetrics:
 
     waiting_records: int
     waiting_bytes: int
-    """Of appends that wait for their commit."""
+    """Bytes of the appends that wait for their commit."""
     refused: Refused
 
     connections: int
@@ -95,7 +95,7 @@ class NodeMetrics:
     """Processor time of the replica's thread."""
 
     controller: ControllerMetrics | None = None
-    """Of a metadata log that a controller writes."""
+    """The controller's metrics; None unless a controller writes this log."""
     unreachable: tuple[Unreachable, ...] = ()
     """Nodes of the quorum that this one cannot reach."""
 
@@ -105,7 +105,7 @@ class NodeMetrics:
 
     @property
     def observer_count(self) -> int:
-        """As far as the leader knows; 0 elsewhere."""
+        """The number of observers, as far as the leader knows; 0 elsewhere."""
         return sum(not each.is_voter for each in self.replicas)
 
 

@@ -113,8 +113,8 @@ class SnapshotWriter(Protocol):
         batches: Iterable[bytes],
         done: Callable[[CheckpointState | FastQuorumError], None],
     ) -> None:
-        """As `storage.log.snapshots.write_snapshot`. `done` is called on the replica's thread, and `on_tick` after it,
-        unless the replica is over by then."""
+        """Write a snapshot like `storage.log.snapshots.write_snapshot`. `done` is called on the replica's thread, and
+        `on_tick` after it, unless the replica is over by then."""
         ...
 
 
@@ -130,7 +130,7 @@ class Listener(Protocol):
     def on_leadership(
         self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool, reason: str
     ) -> None:
-        """Who leads has changed, and why: what this replica saw, in words."""
+        """The leadership has changed; `reason` is what this replica saw, in words."""
 
     def on_disk_full(self, hindrance: str) -> None:
         """The log takes no more: why, and what to do. Empty: it does again."""

@@ -51,7 +51,7 @@ class Services(NamedTuple):
 
     clients: ClientApis
     controller: ControllerRole | None
-    """Of a metadata log that a controller writes."""
+    """The controller of a metadata log; None if none writes this log."""
 
 
 class Replica:
@@ -181,7 +181,7 @@ class Replica:
         self.work(now_us)
 
     def on_drained(self, connection: Connection, now_us: Micros) -> None:
-        """As `Transport.needs_drain` has it."""
+        """Go on with a connection whose outbox is empty, after `Transport.needs_drain`."""
         self.connections.on_drained(connection)
         self.work(now_us)
 

@@ -45,7 +45,7 @@ class ReplicaView(Protocol):
 
 
 class Leader(NamedTuple):
-    """Who leads, for answers that send a client there."""
+    """The leader, for answers that send a client there."""
 
     id: NodeId
     epoch: Epoch
@@ -53,7 +53,7 @@ class Leader(NamedTuple):
 
 
 def leader_of(replica: ReplicaView) -> Leader:
-    """Who leads, as far as this replica knows; nobody where it is its own leader that accepts no appends."""
+    """Return the leader as far as this replica knows; none where it is its own leader that accepts no appends."""
     raft = replica.raft
     leader_id = raft.leader_id
     if leader_id == raft.key.id and not replica.is_leader:

@@ -1,4 +1,4 @@
-"""Who and what: Metadata, DescribeCluster, DescribeQuorum, FindCoordinator. Sans-IO.
+"""Answers to Metadata, DescribeCluster, DescribeQuorum and FindCoordinator. Sans-IO.
 
 Every voter is shown as a broker and as a controller: it is both to whoever asks. Source: the Kafka protocol guide;
 KIP-919 (endpoint types).

@@ -31,8 +31,8 @@ SLICE_BYTES: Final = 1024 * 1024
 
 
 def _each_once(message: FetchRequest) -> list[tuple[RequestedTopic, list[RequestedPartition]]]:
-    """What is asked for. Of a partition that is named more than once the last counts, as with Kafka; each would be a
-    look into the log, again and again while the Fetch is parked."""
+    """Return the requested topics and partitions. If a partition is named more than once, the last one counts, as with
+    Kafka; each would be a look into the log, again and again while the Fetch is parked."""
     if len(message.topics) == 1 and len(message.topics[0].partitions) == 1:
         return [(message.topics[0], message.topics[0].partitions)]
     last = {(each.topic, each.topic_id, part.partition): part for each in message.topics for part in each.partitions}

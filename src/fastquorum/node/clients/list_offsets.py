@@ -27,7 +27,7 @@ VERSION_MIN: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""What is asked for by a timestamp below zero, and the first version in which it may be."""
+"""The first version of each special timestamp, which is below zero."""
 EPOCH_VERSION_MIN: Final = 4
 """The first version whose answer can carry an epoch."""
 

@@ -18,7 +18,7 @@ STALE_MIN: Final = 256
 
 
 class WaitingFetch(Protocol):
-    """What is known of one here."""
+    """The part of a parked Fetch that is used here."""
 
     @property
     def token(self) -> Token: ...
@@ -87,7 +87,7 @@ class ParkedFetches(Generic[F]):
         return _popped(self._by_size, self._counted_bytes)
 
     def overdue(self, now_us: Micros) -> list[Token]:
-        """Those that are not to wait any longer."""
+        """Return the Fetches whose time to wait is over."""
         return _popped(self._by_deadline, now_us)
 
     def _without_stale(self, heap: list[tuple[int, Token]]) -> list[tuple[int, Token]]:

@@ -30,7 +30,7 @@ Arrival = tuple[int, Connection, bytes, int, int]
 SLICE_FRAMES: Final = 32
 """Looked at together: about a millisecond's."""
 SLICE_BYTES: Final = 16 * 1024
-"""Of what may wait, looked at together: a request for many things takes longer than one for a single thing."""
+"""Bytes of what may wait, looked at together: a request for many things takes longer than one for a single thing."""
 URGENT_SLICES: Final = 2
 """Looked at in one turn: timers, and what may wait, come in between, however many strangers hurry."""
 _FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")

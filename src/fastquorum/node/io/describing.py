@@ -19,7 +19,7 @@ class PeerDescription(NamedTuple):
 
 
 def peer_descriptions(state: LaneState | None, now_us: Micros) -> tuple[PeerDescription, ...]:
-    """Of a leader's lane; none of any other."""
+    """Describe the peers of a leader's lane; there are none for any other lane."""
     if state is None:
         return ()
     return tuple(

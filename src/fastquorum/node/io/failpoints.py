@@ -71,7 +71,7 @@ class Failpoint:
 
 
 class Fire(NamedTuple):
-    """What is to happen now."""
+    """The action of a failpoint that is hit now."""
 
     action: Action
     sleep_ms: int
@@ -92,7 +92,7 @@ class Failpoints:
         return bool(self._armed)
 
     def arm_at_start(self, text: str) -> None:
-        """As `arm`, when the module is imported: what is wrong is kept for `check`, an import is no place for it."""
+        """Arm like `arm`, when the module is imported. An error is kept for `check`: an import may not raise it."""
         try:
             self.arm(text)
         except ConfigError as error:

@@ -81,9 +81,9 @@ _alive: "Final[weakref.WeakSet[Handle]]" = weakref.WeakSet()
 
 
 _left: Final[dict[Handle, Callable[[], bool]]] = {}
-"""Those that nobody has any more, and whether they may be ended."""
+"""Handles that nobody has any more, each with whether it may be ended."""
 _held: Final[list[Handle]] = []
-"""Those that a fork under way holds still."""
+"""Handles that a fork under way still holds."""
 _forks = 0
 
 

@@ -11,7 +11,7 @@ from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 
 
 class Leadership(NamedTuple):
-    """Who leads which epoch. `leader_id` is -1 while nobody is known to; `is_self`: appends are accepted here."""
+    """The leader of an epoch. `leader_id` is -1 while none is known; `is_self`: appends are accepted here."""
 
     epoch: Epoch
     leader_id: NodeId
@@ -22,18 +22,18 @@ class Leadership(NamedTuple):
 
 
 def leadership_text(now: Leadership) -> str:
-    """Who leads, and why, for people."""
+    """Name the leader and the reason, for people."""
     who = "nobody leads" if now.leader_id == NO_NODE else f"node {now.leader_id} leads"
     return f"{who} epoch {now.epoch}" + (f" ({now.reason})" if now.reason else "")
 
 
 def reach_text(peer: Unreachable, is_reached: bool, now_us: Micros) -> str:
-    """What is said of a node that cannot be reached, or can be again."""
+    """Say that a node cannot be reached, or can be again."""
     return f"{name_of(peer)} can be reached again" if is_reached else unreachable_text((peer,), now_us)
 
 
 class Observer(Protocol):
-    """Who is told what happens, on the replica's thread, without the lane lock. Must not block.
+    """A listener for a node's events, called on the replica's thread, without the lane lock. Must not block.
 
     What returns here is for people, and an observer that inherits may leave it out.
     """

@@ -18,7 +18,7 @@ _READS: Final = frozenset(key.to_bytes(2, "big") for key in READ_ONLY_APIS)
 
 
 class RankedTransport(ReactorTransport, Protocol):
-    """What is asked of a transport, beside what the loop asks."""
+    """The transport of a ranked reactor: two questions more than the loop has."""
 
     def is_broken(self, connection: Connection) -> bool: ...
     def is_accepted(self, connection: Connection) -> bool: ...
@@ -70,7 +70,7 @@ class RankedReactor(Reactor):
             self._report_done(replica)
 
     def _report_done(self, replica: Replica) -> None:
-        """Those that were set aside are not dealt with: of each connection the last."""
+        """Report the frames that are dealt with: all but those set aside, which are the last of their connection."""
         left = {connection: len(frames) for connection, frames in replica.connections.frames_set_aside.items()}
         kept: list[tuple[Connection, int]] = []
         if left:

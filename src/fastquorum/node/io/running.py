@@ -140,7 +140,7 @@ class RunningNode(handles.Guarded):
 
     @property
     def leadership(self) -> Leadership:
-        """Who leads, as far as is known here."""
+        """The leadership as far as it is known here."""
         return self._telling.leadership
 
     @property
@@ -175,7 +175,7 @@ class RunningNode(handles.Guarded):
         self._shell.trace_stop()
 
     def trace_read(self) -> TraceRead:
-        """What is recorded so far."""
+        """Return what was recorded so far."""
         return self._shell.trace_read()
 
     @property
@@ -185,7 +185,7 @@ class RunningNode(handles.Guarded):
 
     @property
     def role(self) -> str:
-        """Of the moment; it may have changed when this returns."""
+        """The role at this moment; it may have changed when this returns."""
         raft = self._replica.raft
         return str(raft.role) if raft.is_voter else "observer"
 

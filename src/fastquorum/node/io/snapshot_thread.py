@@ -25,7 +25,8 @@ class _BrokenOff(Exception):
 
 
 class SnapshotThread:
-    """Of one node. `begin` is the replica's thread's; `close` is called when that has ended, or is about to."""
+    """Writes one node's snapshots. The replica's thread calls `begin`; `close` is called once that has ended, or soon
+    will."""
 
     def __init__(self, disk: Disk, kernels: Kernels, post: Callable[[Callable[[], None]], None]) -> None:
         """`post` has the replica's thread do something."""

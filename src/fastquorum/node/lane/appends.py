@@ -127,7 +127,7 @@ class Appends:
             self.fail_first(error)
 
     def fail_first(self, error: FastQuorumError) -> None:
-        """Of those queued."""
+        """Fail the first of the queued appends."""
         self.fail(self.queued.popleft(), error)
 
     def fail(self, append: Queued, error: FastQuorumError) -> None:

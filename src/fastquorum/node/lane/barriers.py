@@ -26,7 +26,7 @@ class Ended(NamedTuple):
 
 
 class Barriers:
-    """Those under way, by the lane's number, and those of which nobody was told yet."""
+    """The barriers under way, by the lane's number, and those whose end was not announced yet."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, BarrierTicket] = {}

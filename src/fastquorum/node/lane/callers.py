@@ -320,8 +320,8 @@ class LaneCallers(Tallied):
         self._refuses_appends = refuse
 
     def _make_room_for(self, queued: Queued, now_us: Micros) -> bool:
-        """What is too large for a batch is the lane's to refuse. No record that gathered is smaller than a byte; those
-        of a compressed batch may be."""
+        """Make room in the batch that gathers; the lane refuses what is too large for any batch. No record that
+        gathered is smaller than a byte; those of a compressed batch may be."""
         if queued.size_bytes > self._batch_bytes_max:
             return True
         size_bytes = queued.size_bytes

@@ -37,9 +37,9 @@ class Confirming(Generic[A]):
         self._fail = fail
         self._not_leader = not_leader
         self._pending: list[A] = []
-        """Those that wait for the barrier under way."""
+        """Appends that wait for the barrier under way."""
         self._next: list[A] = []
-        """Those that came after it began."""
+        """Appends that came after it began."""
 
     @property
     def is_waited_for(self) -> bool:

@@ -28,11 +28,11 @@ MARKER_BATCH_BYTES_MAX: Final = 128
 _MARKER: Final = struct.Struct(">hi")
 """Value of a transaction marker: version, and the coordinator's epoch, where the number stands."""
 _TAG: Final = 1 << 20
-"""Of the no-op's number: one that no version of the record knows."""
+"""The tag of the no-op's number: no version of the record knows it."""
 
 
 def is_marker(record: Record) -> bool:
-    """Of a control batch: is it what a fence in a user log holds?"""
+    """Is this record of a control batch the marker of a fence in a user log?"""
     value, key = record.value, record.key
     return key == control_key(ControlRecordType.ABORT) and value is not None and len(value) == _MARKER.size
 

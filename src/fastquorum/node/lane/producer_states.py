@@ -28,7 +28,7 @@ CATCH_UP_RETRY_S: Final = 0.05
 NAMED: Final = 1 << 62
 """Ids of named producers have this bit; those that nodes give out never have."""
 COUNTER_BITS: Final = 31
-"""Of an id, below the leader's epoch."""
+"""Bits of an id's counter, below the leader's epoch."""
 REMEMBERED_US: Final = 300 * SECOND
 """A producer that appended within this time is not forgotten for the sake of new ones: as long as Kafka's clients try
 a batch again (librdkafka's message.timeout.ms)."""
@@ -56,7 +56,7 @@ class ProducerStates:
         """What lies below it was appended before this process began."""
 
     def current(self) -> Producers:
-        """As of the log's end. Raises Overloaded while that is still being read; CorruptionError."""
+        """Return the states at the log's end. Raises Overloaded while that is still being read; CorruptionError."""
         if not catch_up(self._log, self._kernels, CATCH_UP_BYTES):
             raise Overloaded("what producers have in the log is still being read", CATCH_UP_RETRY_S)
         return self._log.producers

@@ -1,4 +1,4 @@
-"""What is around every piece of a replica's work: the lock that it shares with its lane, and its end if that fails.
+"""The frame of every piece of a replica's work: the lock that it shares with its lane, and its end if that fails.
 
 Classes, not generators: they are entered several times for each request.
 """

@@ -69,7 +69,7 @@ class _Channel:
     sent: ControlRequest | None = None
     """Under way."""
     number: int = NOT_SENT
-    """Of what is under way."""
+    """The number of the request under way."""
     at_us: Micros = 0
     """When to send, or, while something is under way, when to give up waiting; 0 at once."""
     failures: int = 0
@@ -78,7 +78,7 @@ class _Channel:
 
 
 class ControlChannels:
-    """Of one controller. Does nothing unless it leads, nor where nobody is to be told anything."""
+    """The control requests of one controller to its brokers. Idle unless it leads and some broker takes them."""
 
     def __init__(self, line: Line, timeout_us: Micros, *, is_wanted: bool) -> None:
         """A response is waited for `timeout_us`. `is_wanted`: there may be such brokers."""
@@ -90,11 +90,11 @@ class ControlChannels:
     def _end(self) -> None:
         self._sender: Sender | None = None
         self._pushed = Image()
-        """As of what everybody was told, or will be by what waits."""
+        """The image that all brokers were sent, or will be by the requests that wait."""
         self._queue = ControlQueue()
         self._channels: dict[NodeId, _Channel] = {}
         self._away: dict[NodeId, tuple[int, Image]] = {}
-        """Who was told and is not there now: its epoch, and the last image that it was told of."""
+        """Brokers that are away: the epoch of each, and the last image that it was sent."""
 
     # --- the lead -----------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class ControlChannels:
             self._queue.add(whole_requests(channel.since, self._pushed, broker, sender))
 
     def _drop_idle(self) -> None:
-        """Of those that nothing waits for. Another process of such a broker is not waited for because of this one."""
+        """Drop the channels that no request waits for: another process of such a broker does not wait because of it."""
         waiting = self._queue.waiting
         for broker_id in [each for each in self._channels if each not in waiting]:
             self._line.forget(self._channels.pop(broker_id).number)

@@ -55,7 +55,7 @@ SESSION_LOOKS: Final = 8
 AGAIN_US: Final = 1_000_000
 """After which elections are looked for again, if not all that was to change could be appended."""
 PIECE_RECORDS: Final = 10_000
-"""Of what need not be one batch, in one. Kafka's number."""
+"""Most records of a non-atomic change in one batch (Kafka's value)."""
 FEW_RECORDS: Final = 32
 """They are written with what else the turn decides; more are at once, while the next request is decided."""
 
@@ -78,7 +78,7 @@ class _Ticket:
 
 
 class ControllerRole:
-    """Of one replica."""
+    """The controller of a metadata quorum, active while this replica leads."""
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class ControllerRole:
         chance: Random,
         kernels: Kernels,
     ) -> None:
-        """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids; `kernels` write the records, and make what the image keeps."""
+        """`config` gives the largest batch, and when a no-op is appended because nothing else was. `chance` decides
+        where replicas go, and draws topic ids; `kernels` write the records, and make what the image keeps."""
         self._settings = settings
         self.apis: Final = controller_apis(settings)
         """What it can be asked."""

@@ -54,7 +54,7 @@ class DueAnswers:
         """What brokers are awaited to name; unknown: none is awaited."""
         self._brokers: Brokers | None = None
         self._unfenced: tuple[NodeId, ...] = ()
-        """Of `_brokers`, ascending."""
+        """The unfenced brokers of `_brokers`, ascending."""
 
     @property
     def deadline_us(self) -> Micros:

@@ -67,7 +67,7 @@ class BatchFolder(batches.BatchFolder):
         self.foreseen: Final = Foreseen()
 
     def take(self, data: bytes, fold: Fold) -> None:
-        """As of `batches.BatchFolder`."""
+        """Take in a batch's records like `batches.BatchFolder`."""
         with CollectorAtRest():
             super().take(data, fold)
 

@@ -27,9 +27,9 @@ class ControllerMetrics:
     imbalanced_partitions: int
     """Not led by their first replica."""
     last_applied: Offset
-    """Of what the active controller has decided, committed or not; elsewhere as last_committed. -1 none."""
+    """The last offset that the active controller decided, committed or not; elsewhere last_committed. -1: none."""
     last_committed: Offset
-    """Of what was read of the committed log; -1 nothing."""
+    """The last offset that was read of the committed log; -1 if there is none."""
     errors: int
     """Requests, and snapshots, that came to nothing by a fault of this node."""
     timed_out_heartbeats: int
@@ -37,7 +37,7 @@ class ControllerMetrics:
     new_leaders: int
     """Epochs of which a leader was known here."""
     snapshot_bytes: int
-    """Of the latest snapshot of its own; 0 if it has taken none."""
+    """Bytes of the latest snapshot of its own; 0 if it has taken none."""
     since_snapshot_us: Micros
     """Since that was taken, or since the node was started."""
 

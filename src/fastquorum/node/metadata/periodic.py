@@ -37,7 +37,7 @@ class Look:
 
 
 def looks(settings: ControllerSettings, now_us: Micros) -> list[Look]:
-    """Of a lead that begins now. None for what the settings turn off."""
+    """Return the periodic tasks of a lead that begins now; none for what the settings turn off."""
     finders = (
         (elections.balance, settings.leader_imbalance_check_us),
         (elections.elect_missing, settings.unclean_election_check_us),

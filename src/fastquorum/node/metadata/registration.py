@@ -47,7 +47,7 @@ def registration_request(
 
 
 class Registration:
-    """Of one process's life."""
+    """The registration of this controller, for one process's life."""
 
     def __init__(
         self, request: ControllerRegistrationRequest, replay: Replay, chance: Random, timeout_us: Micros
@@ -88,8 +88,8 @@ class Registration:
         return can_be and not replay.is_behind and not self.is_registered
 
     def on_turn(self, active_id: NodeId, epoch: Epoch) -> None:
-        """Who can be asked now: the leader of an epoch, NO_NODE if nobody. Another one has not failed yet, and what the
-        former has not committed is lost."""
+        """Note the active controller and its epoch; NO_NODE if there is none. For another one nothing has failed yet,
+        and what the former has not committed is lost."""
         if self.is_registered:
             self._forget()  # should another one take its place, that is said at once
         if (active_id, epoch) != self._lead:

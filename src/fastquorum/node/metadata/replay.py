@@ -48,12 +48,12 @@ class Replay:
         self._shell = shell
         self._reader = reader
         self.counts = PartitionCounts()
-        """Of the image's partitions."""
+        """Counts of the image's partitions."""
         self._fold = Fold(counts=self.counts, make=kernels.untracked)
         self._folder = BatchFolder(kernels)
         self._loading: _Loading | None = None
         self.taken_bytes = 0
-        """Of the log, since this was made."""
+        """Bytes read of the log since this was made."""
 
     @property
     def image(self) -> Image:

@@ -1,4 +1,4 @@
-"""What is asked of the controller on a connection: a request of its own, or a client's, passed on by a broker.
+"""Requests to the controller on a connection: a client's own, or a client's, passed on by a broker.
 
 A broker wraps what a client asked of it into an Envelope, header and all, and so is it answered. Nobody is
 authenticated yet, so the principal in it is not looked at. Sans-IO. Source: KIP-590; Kafka `EnvelopeUtils`.
@@ -18,7 +18,7 @@ CONTROLLER_APIS: Final = frozenset(
     (ApiKey.ENVELOPE, *(ApiKey(each.__wire__.api_key) for each in (*DECIDED, *ANSWERED_ANYWHERE)))
 )
 OLDER_APIS: Final = frozenset(ApiKey(each.__wire__.api_key) for each in DECIDED_FOR_OLDER)
-"""Of brokers of KIP-343 and KIP-380: served where the settings say so, and never advertised."""
+"""APIs of brokers of KIP-343 and KIP-380: served where the settings say so, and never advertised."""
 FORWARDABLE: Final = frozenset(
     (
         ApiKey.ALTER_CONFIGS,
@@ -99,7 +99,7 @@ class _Forwarded(ControllerRequest):
 
 
 def read(request: Request) -> ControllerRequest | None:
-    """What is asked; None if it cannot be read, or is none of the controller's: then that is the answer already."""
+    """Read a request. None if it cannot be read, or is not one for the controller: then it is answered already."""
     message = request.message
     if not isinstance(message, EnvelopeRequest):
         return ControllerRequest(request, message, request.header.request_api_version)

@@ -40,14 +40,14 @@ class Taken:
     """What became of those that were begun."""
 
     size_bytes: int = 0
-    """Of the latest."""
+    """Bytes of the latest snapshot."""
     at_us: Micros = -1
     """When that was taken; or when this replica began, if it has taken none."""
     failures: int = 0
 
 
 class SnapshotKeeper:
-    """Of one replica."""
+    """Takes the snapshots of one replica."""
 
     def __init__(
         self,

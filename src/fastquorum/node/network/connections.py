@@ -28,8 +28,8 @@ from fastquorum.wire.messages.fetch import FetchRequest
 
 
 class Connections:
-    """Those that this replica made, which `peers` has, and those that others made to it, whose requests are in the
-    ledger."""
+    """A replica's connections: those that it made, which `peers` has, and those that others made to it, whose requests
+    are in the ledger."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Connections:
         self._peers = peers
         self.requests: Final = Requests()
         self._redirected: dict[Token, Callable[[Message], None]] = {}
-        """Who takes raft/'s response to a request that came inside another one."""
+        """By token: the receiver of raft/'s response to a request that came inside another one."""
         self._reader = reader
         self._inbox = inbox
         self._fetched = fetched
@@ -62,7 +62,7 @@ class Connections:
         self._on_gone = on_gone
         self._voters: set[Connection] = set()
         self._held_back: set[Connection] = set()
-        """Those for which nothing more is made until their clients read, or are answered what came first."""
+        """Connections for which no response is made until their clients read, or are answered what came first."""
         self._set_aside: dict[Connection, deque[Waiting]] = {}
         """What came on them meanwhile, in its order."""
 
@@ -272,7 +272,7 @@ class Connections:
         self._inbox.expect_no_more(number)
 
     def hang_up_all(self, purpose: Purpose) -> None:
-        """Those that this replica made for this are not needed any more."""
+        """Close the connections that this replica made for this purpose."""
         with self._lock:
             self._peers.hang_up(purpose)
 

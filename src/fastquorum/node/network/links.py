@@ -1,4 +1,4 @@
-"""What is known of one outgoing connection to one peer, or of the wish for one: `Peers` has them all."""
+"""The state of one outgoing connection to one peer, or of the wish for one: `Peers` has them all."""
 
 import enum
 from dataclasses import dataclass, field

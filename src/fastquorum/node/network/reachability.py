@@ -33,13 +33,13 @@ _NAMES_A_VOTER: Final = (VoteResponse, BeginQuorumEpochResponse)
 
 
 class Reachability:
-    """Of one replica."""
+    """Finds and reports the nodes that one replica cannot reach."""
 
     def __init__(
         self, connections: Connections, listener: Listener, endpoint_of: Callable[[NodeId], Endpoint | None]
     ) -> None:
         self.unreachable: tuple[Unreachable, ...] = ()
-        """As of the last look."""
+        """The nodes that could not be reached at the last look."""
         self.looked_us: Micros = 0
         self._refusals: dict[NodeId, Unreachable] = {}
         """The last refusal of each voter that is reached, but says that it is not the one that was asked."""

@@ -35,7 +35,7 @@ def api_key_of(frame: bytes) -> int:
 
 
 def replica_id(message: FetchRequest) -> NodeId:
-    """Who fetches; -1 for a consumer. The field moved in version 15."""
+    """Return the id of the replica that fetches; -1 for a consumer. The field moved in version 15."""
     return message.replica_state.replica_id if message.replica_state.replica_id >= 0 else message.replica_id
 
 

@@ -92,9 +92,9 @@ class _Account:
         self.open: deque[Request] = deque()
         """Requests whose responses have not left, the first one first."""
         self.open_bytes = 0
-        """Of the requests in `open` that wait."""
+        """Bytes of the requests in `open` that wait."""
         self.held_bytes = 0
-        """Of the responses in `open`."""
+        """Bytes of the responses in `open`."""
         self.is_replica = False
         self.is_consumer = False
 

@@ -51,7 +51,7 @@ class Idleness:
 
 
 class NoOps:
-    """Those of a log that no controller of ours writes."""
+    """The no-ops of a log that no controller of ours writes."""
 
     def __init__(self, shell: Shell, kernels: Kernels, interval_us: Micros) -> None:
         self._shell = shell

@@ -114,7 +114,7 @@ def _check_roles(source: str, text: str) -> None:
 
 
 def _listener_name(values: dict[str, object]) -> str:
-    """Of controllers among each other: the first."""
+    """Return the name of the first of the controllers' listeners, which they use among each other."""
     return str(values.get(_LISTENER_NAMES, "")).split(",")[0].strip() or LISTENER_NAME
 
 

@@ -22,7 +22,7 @@ def plain_text(value: object) -> str:
 
 
 COUNT_MAX: Final = 2**31 - 1
-"""Of records, bytes of a segment or frame, and other numbers that disks and wires hold in 32 bits."""
+"""The largest count of records, bytes of a segment or frame, and other numbers that disks and wires hold in 32 bits."""
 TIME_MAX_US: Final = 2**60
 """Some 36,000 years: what is longer counts as this, so that times can be added up within 64 bits."""
 
@@ -64,7 +64,7 @@ def count(value: object) -> int:
 
 
 def replication_factor(value: object) -> int:
-    """As Kafka's records count replicas: in 16 bits."""
+    """Parse a count of replicas, which Kafka's records hold in 16 bits."""
     number = positive(value)
     if number >= 2**15:
         raise ValueError(f"expected 1..{2**15 - 1}")
@@ -161,12 +161,12 @@ def listener(value: object) -> Endpoint:
 
 
 def advertised(value: object) -> Endpoint:
-    """As `listener`, at an address that others are told."""
+    """Parse like `listener`, for an address that others connect to: its port is not 0."""
     return _listener(value, lambda part: _endpoint(part, port_min=1))
 
 
 def _listener(value: object, parse: Callable[[object], Endpoint]) -> Endpoint:
-    """Of the others, which are not ours, only the names matter."""
+    """Parse our listener; of the others only the names are read."""
     if isinstance(value, Endpoint):
         return parse(value)
     listed = plain_text(value).split(",")

@@ -248,8 +248,8 @@ def variable(key: str) -> str:
 
 
 def _by_name(setting: Setting) -> Setting:
-    """As an argument is read: times are in microseconds, as its name ends, not in a file's milliseconds; a path is one,
-    whatever is in it."""
+    """Return the setting as an argument's: times are in microseconds, as its name ends, not in a file's milliseconds; a
+    path is taken as it is, whatever is in it."""
     return setting._replace(parse=_AS_ARGUMENT.get(setting.parse, setting.parse))
 
 

@@ -27,7 +27,7 @@ class Gate:
             raise ClosedError("the quorum is closed", "open it again")
 
     def check_appends(self) -> None:
-        """As `check_open`, and UsageError where a controller writes the log."""
+        """Check like `check_open`; UsageError if a controller writes the log."""
         if self.refuses_appends:
             self.check_open()
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Who waits for what becomes of an append or a read barrier: in an event loop, or in threads."""
+"""Callers that wait for the fate of an append or a read barrier: in an event loop, or in threads."""
 
 import asyncio
 from collections.abc import Callable

@@ -19,7 +19,7 @@ Fail = Callable[[Any, FastQuorumError], None]
 
 @dataclass(slots=True)
 class Appends:
-    """Those of one call, each with who waits for it."""
+    """The appends of one call, each with its waiter."""
 
     submit: Submit
     """Once raft/ has decided."""
@@ -52,7 +52,7 @@ class AppendQueue:
 
     def __init__(self) -> None:
         self.records = self.bytes = 0
-        """Of all that wait."""
+        """Totals of all that wait."""
         self._calls: deque[Appends] = deque()
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class AppendQueue:
         self._count(appends, 1)
 
     def keep_of_first(self, positions: Sequence[int]) -> None:
-        """Of the oldest call's appends these wait on, and the others no longer."""
+        """Keep only these appends of the oldest call; the others no longer wait."""
         first = self._calls.popleft()
         self._count(first, -1)
         if positions:

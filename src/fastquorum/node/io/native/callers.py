@@ -59,7 +59,7 @@ class NativeCallers(Tallied):
         self._mailbox = mailbox
         self._queue = AppendQueue()
         self._fates: list[tuple[Callable[[Any, FastQuorumError], None], Any, FastQuorumError]] = []
-        """Of those that waited: who is to be told what, once the lock is free."""
+        """Failures to report once the lock is free: the function to call, the waiter, and its error."""
         self._numbers = ErrorNumbers()
         shell.set_barrier_failure(BARRIER_FAILED)
 
@@ -144,7 +144,7 @@ class NativeCallers(Tallied):
             self._shell.rouse()
 
     def _judged(self, offsets: Sequence[int], appends: Appends) -> tuple[list[Refused], list[int]]:
-        """Those that are refused, and those that must wait."""
+        """Return the appends that are refused, and the positions of those that must wait."""
         refused: list[Refused] = []
         frozen: list[int] = []
         for at, offset in enumerate(offsets):

@@ -22,7 +22,7 @@ class ErrorNumbers:
     def __init__(self) -> None:
         self._errors: dict[int, FastQuorumError] = {}
         self._forgotten: FastQuorumError | None = None
-        """Of the newest that is not kept: what was appended in a lead so long ago may be committed, too."""
+        """The newest error that is not kept any more: what was appended in a lead so long ago may be committed, too."""
         self._latest = BARRIER_FAILED
 
     def number(self, error: FastQuorumError) -> int:

@@ -31,7 +31,7 @@ class NativeProducers(NativeCallers):
     """The producers' part of `native.shell.NativeShell`."""
 
     def __init__(self, **given: Any) -> None:
-        """As NativeCallers."""
+        """Take what NativeCallers takes."""
         super().__init__(**given)
         self._producer_states = ProducerStates(self.log, self._kernels, wall_clock_ms)
         self._confirming = Confirming[Appends](

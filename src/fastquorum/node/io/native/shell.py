@@ -328,7 +328,7 @@ class NativeShell(NativeProducers):
         self.unparked += [Unparked(*each) for each in unparked]
 
     def take_events(self) -> list[Arrival]:
-        """Those that were collected, for the loop to see to."""
+        """Return the events that were collected, for the loop to see to, and forget them."""
         events, self.events = self.events, []
         return events
 

@@ -33,7 +33,7 @@ class NativeTransport:
 
     def __init__(self, config: QuorumConfig, shell: Shell) -> None:
         self.epoll, self.wake_fd = waking_epoll()
-        """Of the replica's thread: news, mail, the listening socket. The native thread has its own."""
+        """The epoll of the replica's thread: news, mail, the listening socket. The native thread has its own."""
         self.lost: deque[Connection] = deque()
         self.drained: deque[Connection] = deque()
         """Empty: the native thread's news have them."""
@@ -153,7 +153,7 @@ class NativeTransport:
             self.errors.failed(connection, os.strerror(error))
 
     def overdue(self, now: Micros) -> list[Connection]:
-        """Those that have not done in time what they began."""
+        """Return the connections that have not done in time what they began."""
         config = self._config
         late = [each for each, began_us in self._dialing.items() if now - began_us > config.request_timeout_us]
         return late + self._shell.overdue(

@@ -1,5 +1,5 @@
-"""Who waits in the native shell from outside: an event loop, to which its mailbox is one signal for many results, or
-threads, each in a slot out of which it is woken."""
+"""The native shell's waiters outside: an event loop, to which its mailbox is one signal for many results, or threads,
+each in a slot out of which it is woken."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ OnConnected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 
 def shortage(listening: socket.socket, error: OSError) -> str:
-    """What is said of connections that cannot be taken in."""
+    """Say why connections cannot be taken in, and what to do."""
     where = address_text(*listening.getsockname()[:2])
     return (
         f"no connection can be taken in at {where}: {os.strerror(error.errno or 0)}; if it stays so, raise the limit "
@@ -32,7 +32,7 @@ def shortage(listening: socket.socket, error: OSError) -> str:
 
 
 class Acceptor:
-    """Of one listening socket, which stays its owner's."""
+    """Accepts the connections of one listening socket, which stays its owner's."""
 
     def __init__(self, listening: socket.socket, on_connected: OnConnected, limit: int) -> None:
         """`on_connected` is told of each connection, in the loop; `limit`: bytes that its reader looks through for a

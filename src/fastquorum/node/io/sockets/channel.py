@@ -78,12 +78,12 @@ class Channel:
 
     @property
     def partial_bytes(self) -> int:
-        """Of the frame that is not whole yet."""
+        """Bytes at hand of the frame that is not whole yet."""
         return self.splitter.pending_bytes
 
     @property
     def missing_bytes(self) -> int:
-        """Of the frame that is not whole yet; 0 if that is not known."""
+        """Bytes still to come of the frame that is not whole yet; 0 if that is not known."""
         return max(self.announced_bytes - self.partial_bytes, 0)
 
     @property

@@ -191,7 +191,7 @@ class _Loop:
     def __init__(self, report: Callable[[int, Dialed], None]) -> None:
         self._report = report
         self._guard = threading.Lock()
-        """Of the three below."""
+        """Guards the three below."""
         self._new: dict[int, tuple[Endpoint, float, float]] = {}
         self._found: deque[tuple[int, Found]] = deque()
         self._cancelled: set[int] = set()
@@ -330,7 +330,7 @@ class Dialer:
         that is held while this is closed."""
         self._report = report
         self._ending = threading.Lock()
-        """Of the next."""
+        """Guards the next one."""
         self._is_over = False
         self._loop: _Loop | None = None
         self._thread: threading.Thread | None = None

@@ -57,10 +57,10 @@ class LastErrors:
 
     def __init__(self) -> None:
         self._endpoints: dict[Connection, Endpoint] = {}
-        """Of connections that were begun here and are not closed."""
+        """Endpoints of connections that were begun here and are not closed."""
         self._errors: dict[Endpoint, str] = {}
         self._guard = threading.Lock()
-        """Of all: connections are begun in one thread and may end in another."""
+        """Guards all of this: connections are begun in one thread and may end in another."""
         self._has_ended = threading.Condition(self._guard)
         self._cut_off: frozenset[Place] = frozenset()
 

@@ -18,7 +18,7 @@ LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
 OTHERS_S: Final = 2.0
 """How long name servers may think about the other voters' names, before those count as other machines."""
 WARNING_S: Final = 0.5
-"""As long, where only a warning depends on it: a start does not wait for that."""
+"""The same limit where only a warning depends on it: a start does not wait for that."""
 OWN_NAME_S: Final = 1.0
 _SOMEWHERE_ELSE: Final = ("192.0.2.1", 9)
 """An address that nobody has (RFC 5737). Nothing is sent there."""

@@ -27,7 +27,7 @@ KEPT_MAX: Final = 1024
 """Most names whose addresses are kept."""
 
 Token = object
-"""Of whoever waits for a name, chosen by it."""
+"""A waiter's own mark of the name that it waits for."""
 
 
 class Address(NamedTuple):

@@ -48,7 +48,7 @@ would be owed more is closed, but for voters' and those that this node made."""
 CROWDED_RECEIVE_BYTES: Final = 64 * 1024
 """Read at once beyond that."""
 CROWDED_SLICE_BYTES: Final = 1024
-"""Of strangers' connections, but for the rest of a frame: so many bytes may be many frames."""
+"""Bytes read at once from a stranger's connection, but for the rest of a frame: so many bytes may be many frames."""
 FRAME_OVERHEAD_BYTES: Final = 256
 """What a frame that waits takes beside its bytes, at most: many small ones are more than their bytes."""
 WAITING_MAX: Final = 64
@@ -67,7 +67,7 @@ class SocketTransport:
             made.callback(os.close, self.wake_fd)
             made.enter_context(closing(self.epoll))
             self.strangers = made.enter_context(closing(select.epoll(flags=select.EPOLL_CLOEXEC)))
-            """Of connections that others made, but for voters'; those are in `epoll`, and this in it, too."""
+            """The epoll of connections that others made, but for voters'; those are in `epoll`, and this in it, too."""
             self.epoll.register(self.strangers.fileno(), READ)
             made.pop_all()
         self.by_fd: dict[int, Channel] = {}
@@ -84,9 +84,9 @@ class SocketTransport:
         self._owed_bytes = 0
         """In all outboxes."""
         self._partial_bytes = 0
-        """Of all frames that are not whole yet."""
+        """Bytes of all frames that are not whole yet."""
         self._waiting_bytes = 0
-        """Of all frames that are not dealt with yet."""
+        """Bytes of all frames that are not dealt with yet."""
         self._is_crowded = False
         """They were more than KEPT_BYTES_MAX, and are not much fewer yet."""
         self._next_number: Connection = 1
@@ -204,7 +204,7 @@ class SocketTransport:
         return self._channels.get(connection)
 
     def poll(self, wait_s: float) -> list[tuple[int, int]]:
-        """What is ready, as epoll(7) says it, strangers' connections too: for a loop that serves all alike."""
+        """Return what is ready, in epoll(7)'s form, strangers' connections too: for a loop that serves all alike."""
         ready = self.epoll.poll(wait_s)
         set_fd = self.strangers.fileno()
         others = [each for each in ready if each[0] != set_fd]
@@ -223,7 +223,7 @@ class SocketTransport:
         return channel is not None and channel.accepted
 
     def overdue(self, now: Micros) -> list[Connection]:
-        """Those that have not done in time what they began."""
+        """Return the connections that have not done in time what they began."""
         config = self._config
         return [
             channel.number
@@ -418,7 +418,7 @@ class SocketTransport:
         return channel.outbox_bytes > (PAUSE_BYTES if self._owed_bytes <= CROWD_BYTES else 0)
 
     def _regard_crowd(self) -> None:
-        """What is kept of all has changed."""
+        """Decide again whether it is crowded: the number of kept bytes has changed."""
         kept_bytes = self._owed_bytes + self._partial_bytes + self._waiting_bytes
         is_crowded = kept_bytes > (KEPT_BYTES_MAX * 3 // 4 if self._is_crowded else KEPT_BYTES_MAX)
         if is_crowded is not self._is_crowded:
