@@ -520,7 +520,7 @@ def leads(rig: Rig) -> list[int]:
 
 
 def test_what_many_partitions_change_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_role, "PIECE_RECORDS", 8)
+    monkeypatch.setattr(controller_role, "RECORDS_PER_BATCH_MAX", 8)
     rig, epochs = many(20)
     rig.replica._controller._batch_bytes_max = 700  # type: ignore[union-attr]  # ten records, and not twenty
     begin = rig.log.end_offset
@@ -545,7 +545,7 @@ def test_a_broker_that_leads_more_than_fits_into_a_batch_is_fenced_in_several() 
 
 def test_what_is_cut_off_is_made_good_when_it_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fence comes last: a broker whose partitions are not all taken from it is not fenced."""
-    monkeypatch.setattr(controller_role, "PIECE_RECORDS", 8)
+    monkeypatch.setattr(controller_role, "RECORDS_PER_BATCH_MAX", 8)
     rig, epochs = many(20, append_queue_records_max=20)
     answer = beat(rig, epochs[1], want_fence=True)
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -563,7 +563,7 @@ def test_what_is_cut_off_is_made_good_when_it_is_asked_for_again(monkeypatch: py
 def test_leaders_that_were_cut_off_are_elected_a_moment_later(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """The unfencing comes first: the broker is no longer asked about, so the controller looks itself."""
     monkeypatch.setattr(elections, "PIECE_PARTITIONS", piece)
-    monkeypatch.setattr(controller_role, "PIECE_RECORDS", 8)
+    monkeypatch.setattr(controller_role, "RECORDS_PER_BATCH_MAX", 8)
     rig, epochs = many(20, append_queue_records_max=40)
     for broker_id in (1, 2):
         assert beat(rig, epochs[broker_id], broker_id, want_fence=True).is_fenced
@@ -616,7 +616,7 @@ def test_of_a_decision_in_pieces_the_good_ones_are_kept_and_told(monkeypatch: py
     rig = leader()
     end = rig.log.end_offset
     pieces: list[Message] = [NoOpRecord(), RemoveTopicRecord(topic_id=Uuid(b"t" * 16))]
-    monkeypatch.setattr(controller_role, "PIECE_RECORDS", 1)
+    monkeypatch.setattr(controller_role, "RECORDS_PER_BATCH_MAX", 1)
     decision = Decision(UnregisterBrokerResponse(), pieces, is_atomic=False)
     monkeypatch.setattr(controller_role, "decide", lambda *_, **__: decision)
     answer = rig.answer_to(UnregisterBrokerResponse, UnregisterBrokerRequest(broker_id=1), 0)

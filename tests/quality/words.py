@@ -82,7 +82,7 @@ def public_classes() -> dict[str, list[str]]:
     """Return where each public class of the sources is defined; messages of the wire and the kernels' twins aside."""
     found: dict[str, list[str]] = {}
     for path in sources("src"):
-        parts = path.relative_to(ROOT / "src" / "fastquorum").parts
+        parts = path.relative_to(ROOT / "src").parts[1:]
         if path.suffix != ".py" or parts[0] == "wire" or parts[:2] == ("kernels", "pure"):
             continue
         for node in ast.parse(path.read_text()).body:

@@ -17,7 +17,7 @@ from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.controller.state.partition_change import PartitionChange
 from fastquorum.errors import ImageFailed
 from fastquorum.node.metadata import controller as controller_role
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.metadata.due_answers import DueAnswers
 from fastquorum.node.metadata.folding import Foreseen, Step
 from fastquorum.node.metadata.replay import Replay
@@ -73,7 +73,7 @@ def _k52(patcher: Patcher) -> None:
 def _k53(patcher: Patcher) -> None:
     """Who waits for its answer is not heard."""
     touch, answer, heard = Heartbeats.touch, DueAnswers.on_committed, controller_role.heard
-    last: dict[int, tuple[ControllerRole, Micros]] = {}
+    last: dict[int, tuple[MetadataController, Micros]] = {}
 
     def not_yet(state: ControllerState, message: Message, now_us: Micros) -> None:
         if not isinstance(message, BrokerHeartbeatRequest):
@@ -89,15 +89,15 @@ def _k53(patcher: Patcher) -> None:
             if state is not None and isinstance(message, BrokerHeartbeatRequest):
                 touch(state.heartbeats, message.broker_id, message.broker_epoch, ticked_us)
 
-    on_tick = ControllerRole.on_tick
+    on_tick = MetadataController.on_tick
 
-    def tick(role: ControllerRole, now_us: Micros) -> None:
+    def tick(role: MetadataController, now_us: Micros) -> None:
         last[id(role._due)] = (role, now_us)
         on_tick(role, now_us)
 
     patcher.setattr(controller_role, "heard", not_yet)
     patcher.setattr(DueAnswers, "on_committed", when_answered)
-    patcher.setattr(ControllerRole, "on_tick", tick)
+    patcher.setattr(MetadataController, "on_tick", tick)
 
 
 def _k54(patcher: Patcher) -> None:
@@ -194,14 +194,14 @@ def _no_grace(patcher: Patcher) -> None:
 
 
 def _answers_early(patcher: Patcher) -> None:
-    decide = ControllerRole._decide
+    decide = MetadataController._decide
 
-    def before_it_is_committed(role: ControllerRole, asked: Any, now_us: Micros) -> None:
+    def before_it_is_committed(role: MetadataController, asked: Any, now_us: Micros) -> None:
         decide(role, asked, now_us)
         while role._due._uncommitted:
             role._due._uncommitted.popleft().give()
 
-    patcher.setattr(ControllerRole, "_decide", before_it_is_committed)
+    patcher.setattr(MetadataController, "_decide", before_it_is_committed)
 
 
 def _stale(patcher: Patcher) -> None:

@@ -7,7 +7,7 @@ from fastquorum.controller.image.registrations import Brokers
 from fastquorum.controller.state.heartbeats import Heartbeats
 from fastquorum.lease import LeasePromise
 from fastquorum.node.lane.python_shell import LaneShell
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.sim.node.threads import ReplicaThread
 from fastquorum.types import Micros
 from tests.sim.mutants import Mutant, Patcher
@@ -19,7 +19,7 @@ def _confirmed_natively(patcher: Patcher) -> None:
 
 
 def _confirmed_in_python(patcher: Patcher) -> None:
-    patcher.setattr(ControllerRole, "_confirm", lambda *_: True)
+    patcher.setattr(MetadataController, "_confirm", lambda *_: True)
 
 
 def _lease_of(patcher: Patcher, sixteenths: int) -> None:

@@ -14,8 +14,8 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.generate.writing import LogWriter
 from fastquorum.kernels import Kernels
-from fastquorum.node.metadata.controller import PIECE_RECORDS
-from fastquorum.node.metadata.periodic import Look, looks
+from fastquorum.node.metadata.controller import RECORDS_PER_BATCH_MAX
+from fastquorum.node.metadata.periodic import PeriodicTask, periodic_tasks
 from fastquorum.raft.messages import kraft_version_record, leader_change, voters_record
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, VoterSet
@@ -55,7 +55,7 @@ class Lead:
         self._make = kernels.untracked
         self._state: ControllerState | None = None
         self._image: Image = EMPTY
-        self._looks: list[Look] = []
+        self._periodic_tasks: list[PeriodicTask] = []
         self._tamper: Tamper | None = None
 
     @property
@@ -102,7 +102,7 @@ class Lead:
             node_id=leader_id,
             make=self._make,
         )
-        self._looks = looks(self.settings, self.now_us)
+        self._periodic_tasks = periodic_tasks(self.settings, self.now_us)
         return base
 
     def append_control(self, messages: Sequence[Message]) -> Offset:
@@ -129,7 +129,7 @@ class Lead:
         base = self.end_offset
         if records and self._tamper is not None:
             records, self._tamper = self._tamper(records), None
-        piece = max(len(records), 1) if is_atomic else PIECE_RECORDS
+        piece = max(len(records), 1) if is_atomic else RECORDS_PER_BATCH_MAX
         for start in range(0, len(records), piece):
             self._append_piece(records[start : start + piece])
         return base
@@ -152,9 +152,9 @@ class Lead:
 
     def look(self) -> None:
         """For leaders that are not the preferred ones, and for missing ones, where it is time for that."""
-        for look in self._looks:
-            while look.at_us <= self.now_us:
-                self.append(look.find(self.state, self.now_us), is_atomic=False)
+        for task in self._periodic_tasks:
+            while task.at_us <= self.now_us:
+                self.append(task.find(self.state, self.now_us), is_atomic=False)
 
     def fence_expired(self) -> None:
         """Whoever was silent for too long."""

@@ -13,7 +13,7 @@ from fastquorum.node.clients.context import ClientContext
 from fastquorum.node.clients.server import ClientApis
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.python_shell import LaneShell
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.metadata.registration import Registration, registration_request
 from fastquorum.node.metadata.replay import Replay
@@ -167,11 +167,13 @@ def _controller(
     config: QuorumConfig,
     kernels: Kernels,
     ports: Ports,
-) -> ControllerRole:
+) -> MetadataController:
     replay = Replay(kernels, replica.shell, replica.reader)
     keeper = SnapshotKeeper(
         kernels, replica, replay, config, ports.snapshots, ports.clock_ms, ports.listener.on_snapshot
     )
     request = registration_request(member.key.id, random_id(ports.random), member.listeners)
     registration = Registration(request, replay, ports.random, config.request_timeout_us)
-    return ControllerRole(settings, replica, replay, keeper, registration, forwarding, config, ports.random, kernels)
+    return MetadataController(
+        settings, replica, replay, keeper, registration, forwarding, config, ports.random, kernels
+    )

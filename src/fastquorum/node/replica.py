@@ -20,7 +20,7 @@ from fastquorum.node.clients.server import ClientApis
 from fastquorum.node.explaining import explain
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.lane.sections import Critical, FailureStops
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.metadata.gc_pause import CollectorAtRest
 from fastquorum.node.network.connections import Connections
 from fastquorum.node.network.fetched import Fetched
@@ -50,7 +50,7 @@ class Services(NamedTuple):
     """What serves others over one replica."""
 
     clients: ClientApis
-    controller: ControllerRole | None
+    controller: MetadataController | None
     """The controller of a metadata log; None if none writes this log."""
 
 
@@ -122,7 +122,7 @@ class Replica:
         return self.shell.is_leader
 
     @property
-    def controller(self) -> ControllerRole | None:
+    def controller(self) -> MetadataController | None:
         """Its part in the controller, if the log has one."""
         return self._controller
 

@@ -18,7 +18,7 @@ from fastquorum.controller.definitions.static import STATIC_CONFIGS
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.state.controller_state import ControllerSettings
 from fastquorum.node.clients.context import ClientContext
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.settings.settings import MEANINGS, SETTINGS, default_text, setting_text
 from fastquorum.types import NodeId
 from fastquorum.wire import ErrorCode
@@ -40,7 +40,7 @@ _NUMBERS: Final = tuple(each for each in SETTINGS if each.is_quorum)
 class ConfigAnswers:
     """Answers of one door."""
 
-    def __init__(self, context: ClientContext, controller: ControllerRole | None) -> None:
+    def __init__(self, context: ClientContext, controller: MetadataController | None) -> None:
         self._context = context
         self._controller = controller
 

@@ -19,7 +19,7 @@ from fastquorum.node.clients.fetch import Fetches
 from fastquorum.node.clients.list_offsets import list_offsets
 from fastquorum.node.clients.produce import Produces
 from fastquorum.node.clients.producer_ids import ProducerIds
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.network.request_reader import QUORUM_APIS
 from fastquorum.node.network.requests import Request
@@ -55,7 +55,7 @@ class ClientApis:
     """Serves clients over one replica."""
 
     def __init__(
-        self, context: ClientContext, forwarding: Forwarding, controller: ControllerRole | None = None
+        self, context: ClientContext, forwarding: Forwarding, controller: MetadataController | None = None
     ) -> None:
         """`controller`: writes the log, and nobody else does."""
         self.context: Final = context

@@ -27,7 +27,7 @@ from fastquorum.node.metadata.folding import Step
 from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.metadata.gc_pause import spare_images
 from fastquorum.node.metadata.heartbeats import steady_beat
-from fastquorum.node.metadata.periodic import Look, looks
+from fastquorum.node.metadata.periodic import PeriodicTask, periodic_tasks
 from fastquorum.node.metadata.registration import Registration
 from fastquorum.node.metadata.replay import Replay
 from fastquorum.node.metadata.requests import ControllerRequest, controller_apis, read
@@ -54,7 +54,7 @@ SESSION_LOOKS: Final = 8
 """Times in a session timeout that the silent are looked for at least; and when the next session is to end."""
 AGAIN_US: Final = 1_000_000
 """After which elections are looked for again, if not all that was to change could be appended."""
-PIECE_RECORDS: Final = 10_000
+RECORDS_PER_BATCH_MAX: Final = 10_000
 """Most records of a non-atomic change in one batch (Kafka's value)."""
 FEW_RECORDS: Final = 32
 """They are written with what else the turn decides; more are at once, while the next request is decided."""
@@ -65,7 +65,7 @@ class _Ticket:
 
     __slots__ = ("_base_offset", "_role")
 
-    def __init__(self, role: "ControllerRole", base_offset: Offset) -> None:
+    def __init__(self, role: "MetadataController", base_offset: Offset) -> None:
         self._role = role
         self._base_offset = base_offset
 
@@ -77,7 +77,7 @@ class _Ticket:
         self._role.lose()
 
 
-class ControllerRole:
+class MetadataController:
     """The controller of a metadata quorum, active while this replica leads."""
 
     def __init__(
@@ -117,7 +117,7 @@ class ControllerRole:
         self._epoch: Epoch = -1
         self._due = DueAnswers(shell)
         self._fault: ImageFailed | None = None
-        self._looks: list[Look] = []
+        self._periodic_tasks: list[PeriodicTask] = []
         self.tally: Final = ControllerTally()
         self._led_epoch: Epoch = -1
         """The latest of which a leader was known."""
@@ -160,7 +160,7 @@ class ControllerRole:
         if self._state is not None:
             if not self._state.index.is_whole:
                 return 0
-            due += [self._state.heartbeats.look_at_us, *(look.at_us for look in self._looks)]
+            due += [self._state.heartbeats.look_at_us, *(task.at_us for task in self._periodic_tasks)]
             due += [self._idleness.deadline_us, self._channels.deadline_us, self._due.deadline_us]
         return min(each for each in due if each >= 0)
 
@@ -222,9 +222,9 @@ class ControllerRole:
             if end_us is not None and now_us < end_us:  # else it could not be fenced now
                 heartbeats.look_at_us = min(end_us, heartbeats.look_at_us)
             self._unfence_exempt(state, now_us)
-        for look in self._looks:
-            if look.at_us <= now_us and self._state is not None:
-                self._append(state, look.find(state, now_us), now_us, is_atomic=False)
+        for task in self._periodic_tasks:
+            if task.at_us <= now_us and self._state is not None:
+                self._append(state, task.find(state, now_us), now_us, is_atomic=False)
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
@@ -271,7 +271,7 @@ class ControllerRole:
             make=self._make,
         )
         self._state.heartbeats.look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
-        self._looks = looks(self._settings, now_us)
+        self._periodic_tasks = periodic_tasks(self._settings, now_us)
         self._channels.begin(raft.key.id, self._epoch)
         if self.replay.is_in_transaction:
             ended = self._append(self._state, [AbortTransactionRecord(reason="Controller failover")], now_us)
@@ -282,7 +282,7 @@ class ControllerRole:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
         self._beats.forget_all()
-        self._looks = []
+        self._periodic_tasks = []
         self.replay.foreseen.clear()
         self._channels.lose()
         self._due.lose()
@@ -389,7 +389,7 @@ class ControllerRole:
     ) -> bool:
         """Written, and the state after it. False if not all of it can be: whoever asked is told why. Of a piece that
         does not fit the image, which is a fault of ours, nothing is written, and nothing follows from it."""
-        piece, start = len(records) if is_atomic else min(len(records), PIECE_RECORDS), 0
+        piece, start = len(records) if is_atomic else min(len(records), RECORDS_PER_BATCH_MAX), 0
         while start < len(records):
             code, text = self._append_piece(state, records[start : start + piece], now_us)
             if code is ErrorCode.POLICY_VIOLATION and not is_atomic and piece > 1:
@@ -410,8 +410,8 @@ class ControllerRole:
 
     def _look_again(self, now_us: Micros) -> None:
         """Something was cut off: leaders may be missing that could be elected."""
-        for look in self._looks:
-            look.begin_again(now_us + AGAIN_US)
+        for task in self._periodic_tasks:
+            task.begin_again(now_us + AGAIN_US)
 
     def _append_piece(
         self, state: ControllerState, records: Sequence[Message], now_us: Micros

@@ -6,7 +6,7 @@ Taken on the replica's thread: nothing is counted but brokers, all else is kept 
 
 from dataclasses import dataclass
 
-from fastquorum.node.metadata.controller import ControllerRole
+from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.types import Micros, Offset
 
 
@@ -42,7 +42,7 @@ class ControllerMetrics:
     """Since that was taken, or since the node was started."""
 
 
-def measure_controller(role: ControllerRole, now_us: Micros) -> ControllerMetrics:
+def measure_controller(role: MetadataController, now_us: Micros) -> ControllerMetrics:
     """Everything, at one moment. On the replica's thread."""
     replay, taken, tally = role.replay, role.keeper.taken, role.tally
     image, counts = replay.image, replay.counts

@@ -12,18 +12,18 @@ from fastquorum.wire import Message
 
 
 @dataclass(slots=True)
-class Look:
-    """For elections, every so often: a walk through all partitions that may need one."""
+class PeriodicTask:
+    """A periodic walk through all partitions that may need an election."""
 
     begin: Callable[[ControllerState], elections.Walk]
     every_us: Micros
     at_us: Micros
-    """When it is next due."""
+    """When the task is next due."""
     _walk: elections.Walk | None = None
-    """Under way."""
+    """The walk under way; None between two."""
 
     def find(self, state: ControllerState, now_us: Micros) -> list[Message]:
-        """Elections, on the next piece of the way. While there is more of it the look is due again at once, and
+        """Return the elections of the walk's next piece. Until the walk is over, the task is due again at once, so that
         whatever else waits comes first."""
         walk = self._walk or self.begin(state)
         records = walk.elections(state)
@@ -31,15 +31,15 @@ class Look:
         return records
 
     def begin_again(self, at_us: Micros) -> None:
-        """Then, or sooner if it is due sooner: what was found could not be written."""
+        """Walk again at that time, or when due if that is sooner: what was found could not be written."""
         self.at_us = min(self.at_us, at_us) if self._walk is None else at_us
         self._walk = None
 
 
-def looks(settings: ControllerSettings, now_us: Micros) -> list[Look]:
+def periodic_tasks(settings: ControllerSettings, now_us: Micros) -> list[PeriodicTask]:
     """Return the periodic tasks of a lead that begins now; none for what the settings turn off."""
     finders = (
         (elections.balance, settings.leader_imbalance_check_us),
         (elections.elect_missing, settings.unclean_election_check_us),
     )
-    return [Look(find, every_us, now_us + every_us) for find, every_us in finders if every_us]
+    return [PeriodicTask(find, every_us, now_us + every_us) for find, every_us in finders if every_us]
