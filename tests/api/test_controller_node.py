@@ -114,7 +114,7 @@ def test_a_log_stays_small_and_whoever_lost_it_begins_with_a_snapshot(tmp_path: 
 
 
 def registered(node: sync.Quorum) -> dict[int, Controller]:
-    """As the node shows the committed metadata."""
+    """Return the controllers in the committed metadata that the node shows."""
     role = node._node._replica.controller
     assert role is not None
     return dict(role.replay.image.controllers)

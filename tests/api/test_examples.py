@@ -94,7 +94,7 @@ def test_blocking_examples(tmp_path: Path, steps: list[doctest.Example]) -> None
 
 @pytest.mark.parametrize("steps", ids(log))
 def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
-    """Those of metadata on a log that Apache Kafka left."""
+    """Examples of metadata run on a log that Apache Kafka left."""
     if any(".image(" in step.source or ".diff(" in step.source for step in steps):
         run(steps, names_of(CLUSTER / "c1"), None)
         return

@@ -70,7 +70,7 @@ def refused(*uses: Callable[[], object]) -> None:
 
 @contextmanager
 def locked(*locks: object) -> Iterator[None]:
-    """As if other threads held them when it is forked, which do not exist in the child."""
+    """Hold the locks as other threads would at a fork; those threads do not exist in the child."""
     with ExitStack() as held:
         for lock in locks:
             held.enter_context(lock)  # type: ignore[arg-type]

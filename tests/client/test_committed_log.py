@@ -1,4 +1,4 @@
-"""What is taken of an answer: never more than it says is committed, however a leader that was deposed answers."""
+"""The committed part of an answer: never more than it says is committed, however a deposed leader answers."""
 
 import pytest
 from hypothesis import given

@@ -20,7 +20,8 @@ STEP = INDEX_INTERVAL_BYTES
 
 
 def header(last_offset_delta: int) -> bytes:
-    """As much of a batch as the index looks at; every other byte is one that it must not mistake for the delta."""
+    """Return the part of a batch that the index looks at; every other byte is one that it must not mistake for the
+    delta."""
     return b"\xaa" * 23 + struct.pack(">i", last_offset_delta) + b"\xaa" * (BATCH_HEADER_BYTES - 27)
 
 

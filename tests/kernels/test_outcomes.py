@@ -30,7 +30,7 @@ async def turns(count: int = 3) -> None:
 
 
 async def in_callback(act: Callable[[], object]) -> None:
-    """As a loop calls whoever reads a mailbox: outside every task."""
+    """Act outside every task, as a loop calls the reader of a mailbox."""
     done, failures = asyncio.Event(), list[Exception]()
 
     def call() -> None:

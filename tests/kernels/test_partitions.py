@@ -46,7 +46,7 @@ def one_by_one(value: bytes) -> tuple[Uuid, int, Partition] | None:
 
 
 def same_run(twins: Twins, values: list[Any], at: int = 0) -> PartitionRun | None:
-    """Of both kernel sets, which must agree, to the types."""
+    """Return the run of both kernel sets, which must agree, to the types."""
     pure, native = (kernels.PartitionRows(Partition).read(values, at) for kernels in twins)
     assert native == pure
     assert repr(native) == repr(pure)

@@ -66,7 +66,7 @@ class Cluster:
         self.requests: dict[Connection, bytes] = {}
         """The correlation id of the Fetch that waits for its answer."""
         self.leaders: dict[int, int] = {}
-        """Who leads which epoch."""
+        """The leader of each epoch."""
         self.committed: list[Batch] = []
         self.barriers: dict[tuple[int, int], int] = {}
         """(node, barrier): the committed end when it began."""

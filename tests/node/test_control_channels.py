@@ -62,7 +62,7 @@ class Controller:
         ).lead()
 
     def stop_leading(self) -> None:
-        """As a leader does whose disk hangs."""
+        """Stop leading like a leader whose disk hangs."""
         self.rig.replica.request(ev.DiskStalled(), self.rig.now_us)
         self.rig.work()
 

@@ -378,7 +378,7 @@ def test_more_than_a_batch_is_refused_before_anything_is_built_on_it() -> None:
 
 
 def test_a_fault_that_a_request_brings_to_light_ends_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asked would ask the next one, and end that."""
+    """A broker whose request ended a controller would ask the next one, and end that."""
     rig = leader()
     beat(rig, register(rig))
     end = rig.log.end_offset
@@ -416,7 +416,7 @@ def test_while_its_thread_stands_still_nobody_is_fenced() -> None:
 def test_after_its_thread_stood_still_nobody_takes_the_id_of_a_broker_that_may_have_been_alive(
     left_us: int, still_us: int
 ) -> None:
-    """What is read first is a registration that waited; the heartbeat waits behind it."""
+    """The first frame that is read is a registration that waited; the heartbeat waits behind it."""
     rig = leader()
     epoch = register(rig)
     beat(rig, epoch)
@@ -530,7 +530,7 @@ def test_what_many_partitions_change_is_written_in_pieces(monkeypatch: pytest.Mo
 
 
 def test_a_broker_that_leads_more_than_fits_into_a_batch_is_fenced_in_several() -> None:
-    """Of what may be cut off no piece is too large: else a dead broker would lead for ever."""
+    """No piece of what may be cut off is too large: else a dead broker would lead for ever."""
     rig, epochs = many(20)
     rig.replica._controller._batch_bytes_max = 700  # type: ignore[union-attr]
     beat(rig, epochs[2], 2)

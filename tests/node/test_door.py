@@ -34,7 +34,7 @@ ProducePartition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
 
 def batch(rig: Rig, *values: bytes) -> bytes:
-    """As a client would send it."""
+    """Return a batch as a client would send it."""
     return rig.kernels.encode_values(values or (b"x",), base_offset=0, leader_epoch=0, timestamp_ms=1_000)
 
 
@@ -513,7 +513,7 @@ def test_a_produce_that_names_a_partition_twice_appends_nothing() -> None:
 
 
 def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
-    """As by Kafka; hundreds of thousands of looks into the log fit into one request."""
+    """Kafka refuses it, too; hundreds of thousands of looks into the log fit into one request."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     first, other = topic.ListOffsetsPartition(timestamp=1), topic.ListOffsetsPartition(partition_index=1, timestamp=1)
     request = ListOffsetsRequest(

@@ -31,7 +31,7 @@ PRODUCER = NAMED | 77
 
 
 def batch(rig: Rig, sequence: int, count: int = 1, *, producer: int = PRODUCER, epoch: int = 0) -> bytes:
-    """As an idempotent client sends it."""
+    """Return a batch as an idempotent client sends it."""
     return rig.kernels.encode_values(
         [b"v"] * count,
         base_offset=0,

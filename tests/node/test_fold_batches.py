@@ -95,7 +95,7 @@ def test_partitions_without_a_topic_are_named_by_their_offset(kernels: Kernels) 
 
 
 def test_offsets_that_leave_some_out_are_those_of_the_records(kernels: Kernels) -> None:
-    """As no controller writes them; a cleaned log would have them."""
+    """No controller writes such offsets; a cleaned log would have them."""
     records: list[Message] = [*created(), partition(0, 0), partition(0, 1), partition(2, 0)]
     spread = [Record(value(record), offset=10 + 2 * at) for at, record in enumerate(records)]
     data = kernels.encode_records(spread, base_offset=10, leader_epoch=3, timestamp_ms=0)

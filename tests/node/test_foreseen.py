@@ -156,7 +156,7 @@ def test_of_a_lead_that_is_over_nothing_is_taken_over(log: Log) -> None:
 
 
 def images(rig: Rig) -> tuple[Image, Image | None]:
-    """What is committed, and what the controller decides on."""
+    """Return the committed image and the one that the controller decides on."""
     role = rig.replica.controller
     assert role is not None
     return role.replay.image, None if role.state is None else role.state.image

@@ -51,7 +51,7 @@ BROKERS_ONLY = [
     "transaction.state.log.min.isr",
     "transaction.state.log.replication.factor",
 ]
-"""Those of them that have no effect here."""
+"""Keys of the file that have no effect here."""
 
 
 def read(root: Path, text: str) -> tuple[NodeSettings, list[str]]:

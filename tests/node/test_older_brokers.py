@@ -122,7 +122,7 @@ def test_a_shutdown_is_answered_and_the_broker_is_on_its_way() -> None:
 
 @pytest.mark.parametrize("says_more", [True, False])
 def test_a_wish_to_go_is_a_sign_of_life(says_more: bool) -> None:
-    """As a heartbeat is: whoever asks still, while its leaders move, is not taken for dead."""
+    """Like a heartbeat: a broker that still asks, while its leaders move, is not taken for dead."""
     rig = older().lead()
     incarnation_id = join(rig, 5)
     rig.ask(rig.accept(), MetadataHeartbeatRequest(broker_id=1, incarnation_id=incarnation_id, target_state=2), 0)

@@ -169,7 +169,7 @@ def test_a_leader_whose_fetch_the_lane_does_not_speak_is_not_reachable(limits: t
 
 
 def test_how_often_the_leader_is_tried_is_not_decided_here() -> None:
-    """What is told as failed must have been tried: raft/ takes a process for gone that refuses."""
+    """A destination that is reported as failed must have been tried: raft/ takes a process that refuses for gone."""
     outside = Outside()
     for _ in range(3):
         assert outside.fetch_link() == []

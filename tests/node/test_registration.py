@@ -124,7 +124,7 @@ class Follower:
 
 
 def record_of(request: ControllerRegistrationRequest, incarnation_id: Uuid | None = None) -> bytes:
-    """As an active controller writes it."""
+    """Return the record as an active controller writes it."""
     record = RegisterControllerRecord(
         controller_id=request.controller_id, incarnation_id=incarnation_id or request.incarnation_id
     )

@@ -8,14 +8,30 @@ import pytest
 from tests.quality import words
 
 PLAIN: Final = (
+    "ext",
+    "src/fastquorum/api",
     "src/fastquorum/cli/guide.py",
+    "src/fastquorum/client",
     "src/fastquorum/guide",
+    "src/fastquorum/kernels",
+    "src/fastquorum/node",
     "src/fastquorum/pages",
+    "src/fastquorum/raft",
     "src/fastquorum/spark",
+    "src/fastquorum/storage",
     "src/fastquorum/tables.py",
+    "src/fastquorum/wire",
+    "tests/api",
+    "tests/client",
     "tests/guide",
+    "tests/kernels",
+    "tests/lane",
+    "tests/node",
     "tests/quality",
+    "tests/raft",
     "tests/spark",
+    "tests/storage",
+    "tests/wire",
 )
 """Rooms that hold to the rule."""
 

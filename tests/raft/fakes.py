@@ -112,7 +112,7 @@ class FakeLane:
         )
 
     def settle(self, session: LeaderSession | FollowerSession | None) -> None:
-        """As the replica does: go on, or open anew."""
+        """Go on or open anew, like the replica."""
         if session is not None and type(session) is type(self.session):
             assert self.session is not None
             if session._replace(high_watermark=0) == self.session._replace(high_watermark=0):

@@ -39,7 +39,7 @@ class Network:
         self.without_pre_vote: list[NodeId] = []
         """Voters that speak Vote up to version 1, as Kafka's do up to 3.9."""
         self.leaders: dict[int, NodeId] = {}
-        """Who led which epoch, ever."""
+        """The leader of each epoch that ever had one."""
         self.committed: list[int] = []
         """Epochs of the records that were ever committed."""
         self._queue: list[tuple[Micros, int, Callable[[], None]]] = []

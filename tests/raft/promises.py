@@ -36,7 +36,7 @@ class Promises:
     key: ReplicaKey
     durable: ElectionState = field(default_factory=ElectionState)
     votes: dict[Epoch, NodeId] = field(default_factory=dict)
-    """Who got this replica's vote; itself where it stood."""
+    """The candidate that got this replica's vote, by epoch; itself where it stood."""
     led: dict[Epoch, int] = field(default_factory=dict)
     """In which life it led the epoch."""
     life: int = 0

@@ -204,7 +204,7 @@ class Replica:
         self.step(ev.Started())
 
     def long_alone(self) -> Self:
-        """As if it had heard nobody for long: strangers may move it."""
+        """Pretend that it has had no contact for long: strangers may move it."""
         core = self.raft._core
         core.strangers_barred_until_us = 0
         core.led_until_us = -WAIT_US

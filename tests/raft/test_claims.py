@@ -317,7 +317,7 @@ def test_a_stranger_leads_if_a_voter_that_was_asked_says_so() -> None:
 
 @pytest.mark.parametrize("leader", [-2, -5, -(2**31)])
 def test_no_negative_id_leads(leader: int) -> None:
-    """As that of a bootstrap server, whose word counts."""
+    """A bootstrap server has such an id, and its word counts."""
     node = replica(1).prospective(epoch=5)
     node.answers(2, vote_response(6, granted=False, leader=leader))
     assert (node.role, node.epoch, node.leader_id) == ("unattached", 6, -1)

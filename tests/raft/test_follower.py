@@ -428,7 +428,7 @@ def test_a_leader_that_is_heard_again_is_not_gone() -> None:
 
 
 def test_an_attempt_that_times_out_is_no_refusal() -> None:
-    """Of a host that is gone nothing is heard, and then the fetch timeout decides."""
+    """A host that is gone sends nothing at all, and then the fetch timeout decides."""
     patient = QuorumConfig(fetch_timeout_us=60_000 * MS)
     node = replica(1).configured(patient).follower(epoch=5, of=3)
     node.step(ev.LeaderConnection(3, True))

@@ -40,7 +40,7 @@ def update(leader: Replica, node_id: int, versions: tuple[int, int] = (0, 1), **
 
 
 def static_leader(*reported: int) -> Replica:
-    """Of the static voters 1, 2 and 3, which fetch; some of them have told it what they are."""
+    """Return a leader of the static voters 1, 2 and 3, which fetch; some of them have reported what they are."""
     leader = replica(1).static_voters(1, 2, 3).log("1:9 5:1").leader(epoch=5).fetched_by(2, 3)
     for node_id in reported:
         assert update(leader, node_id) is ErrorCode.NONE

@@ -223,7 +223,7 @@ def test_cluster_and_topic_errors_are_top_level_and_the_others_are_not() -> None
 
 
 def test_a_request_for_another_voter_moves_the_epoch_before_it_is_refused() -> None:
-    """As a running Kafka 4.3.0 does."""
+    """A running Kafka 4.3.0 does the same."""
     voter = replica(1).unattached(epoch=5)
     answer = voter.receives(vote_request(8, to=key(2)))
     assert error_of(answer) == ErrorCode.INVALID_VOTER_KEY

@@ -1,4 +1,4 @@
-"""Who is who in the tests of raft/, and short builders for the messages they exchange."""
+"""The replicas in the tests of raft/, and short builders for the messages they exchange."""
 
 from typing import Any
 

@@ -195,7 +195,7 @@ class FakeDisk:
         return {name: bytes(inode.volatile) for name, inode in sorted(self.entries.items())}
 
     def copy(self) -> "FakeDisk":
-        """As it is now, everything durable."""
+        """Return a copy of the disk as it is now, everything durable."""
         disk = FakeDisk()
         for name, data in self.contents().items():
             disk.write_file(name, data)
@@ -260,7 +260,7 @@ class StepFile(FakeFile):
             self._disk.take_room("write", self.path, 1)
 
     def allocate(self, start: int, end: int) -> bool:
-        """As ext4 does: what there is room for, should there be too little."""
+        """Allocate like ext4: as much as there is room for, should there be too little."""
         self._disk._step()
         wanted = max(end - self.size_bytes, 0)
         room = self._disk.room_bytes

@@ -18,7 +18,7 @@ from .test_verified_or_refused import NO_OP, VOTERS, contents, is_refused, made,
 
 
 def options(kind: LogKind, *, has_bootstrap: bool = True) -> FormatOptions:
-    """Of a directory that is no controller's."""
+    """Return options for a directory that is not a controller's."""
     return FormatOptions("c", 1, Uuid(b"\1" * 16), VOTERS, kind, has_bootstrap=has_bootstrap)
 
 

@@ -58,7 +58,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 5), bump=st.sampled_from([0, 1]))
     def append_span(self, count: int, bump: int) -> None:
-        """As a follower, several batches at once, epochs rising."""
+        """Append several batches at once like a follower, epochs rising."""
         data = b""
         for number in range(count):
             self.epoch += bump

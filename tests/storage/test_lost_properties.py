@@ -66,7 +66,7 @@ def formatted(
 
 
 def opened(root: Path, kernels: Kernels) -> Identity:
-    """As a node opens it, which makes what a first start makes."""
+    """Open the directory like a node, which makes what a first start makes."""
     directory = DataDirectory.open(str(root), kernels, QuorumConfig(), FakeFlusher())
     directory.close()
     return directory.identity
@@ -148,8 +148,8 @@ def test_a_file_that_was_cut_short_is_not_taken_for_a_whole_one(
 
 @pytest.mark.parametrize("voters", [STATIC, DYNAMIC], ids=["static", "dynamic"])
 def test_another_voters_file_does_in_its_place(tmp_path: Path, kernels: Kernels, voters: str) -> None:
-    """As the refusal says; and so does that of an empty directory which is formatted with the same
-    line for the same cluster."""
+    """The refusal says so; and so does the file of an empty directory which is formatted with the same line for the
+    same cluster."""
     first, second, anew = tmp_path / "n1", tmp_path / "n2", tmp_path / "anew"
     identity = formatted(first, kernels, voters=voters)
     opened(first, kernels)

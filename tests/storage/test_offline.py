@@ -253,7 +253,7 @@ def test_what_a_running_node_appends_meanwhile_is_no_damage(kernels: Kernels, tm
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("left", [0, 30, 1_000])
 def test_a_log_that_a_running_node_cuts_meanwhile_ends_there(kernels: Kernels, tmp_path: Path, left: int) -> None:
-    """As a follower does with what its leader does not have, and then with the room behind it."""
+    """A follower cuts off what its leader does not have, and then the room behind it."""
     batches = [kernels.encode_values([b"a" * 50], base_offset=at, leader_epoch=1, timestamp_ms=1) for at in range(3)]
     (tmp_path / LOG_DIRECTORY).mkdir()
     (tmp_path / LOG_DIRECTORY / FIRST).write_bytes(b"".join(batches) + bytes(5000))

@@ -257,7 +257,7 @@ def test_after_a_fatal_error_a_directory_stays_shut(kernels: Kernels, tmp_path: 
 def test_nothing_is_written_into_a_directory_that_was_put_in_the_place_of_a_running_one(
     kernels: Kernels, tmp_path: Path, directory: str, is_closed: bool
 ) -> None:
-    """As by `mv n1 n1.bad; cp -a backup n1` while its node is forgotten."""
+    """For example by `mv n1 n1.bad; cp -a backup n1` while its node is forgotten."""
     root = tmp_path / "n1"
     formatted(root, kernels)
     data = DataDirectory.open(str(root), kernels, SMALL, FakeFlusher())

@@ -31,7 +31,7 @@ def small_log(kernels: Kernels) -> tuple[Rig, list[int]]:
 
 
 def unmarked(disk: FakeDisk) -> FakeDisk:
-    """As Apache Kafka would have left it."""
+    """Return the disk as Apache Kafka would have left it."""
     copy = disk.copy()
     copy.remove(MARK)
     return copy

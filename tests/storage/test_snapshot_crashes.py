@@ -40,7 +40,7 @@ def rig_with_log(kernels: Kernels) -> Rig:
 
 
 def rig_behind_a_snapshot(kernels: Kernels) -> Rig:
-    """As what was installed leaves it, and some records more."""
+    """Return a rig whose log begins with an installed snapshot and goes on with some records."""
     rig = rig_with_log(kernels)
     rig.install(OffsetAndEpoch(30, 1))
     for number in range(10):

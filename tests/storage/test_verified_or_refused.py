@@ -44,7 +44,7 @@ VOTERS = parse_voters("1@127.0.0.1:19091,2@127.0.0.1:19092")
 
 NO_OP = encode_metadata_record(NoOpRecord(), 0)
 ELSEWHERE = FormatOptions("d", 1, Uuid(b"\2" * 16), parse_voters("1@127.0.0.1:19091"))
-"""Of another cluster, whose node is its only voter."""
+"""Options of another cluster, whose node is its only voter."""
 
 
 def made(

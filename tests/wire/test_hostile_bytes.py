@@ -202,7 +202,7 @@ def test_unknown_apis_and_versions_are_named() -> None:
 def test_a_tag_that_belongs_to_another_version_is_refused(
     cls: type[Message], version: int, tag: int, field: str
 ) -> None:
-    """As Kafka's generated classes do; a tag of no version is kept."""
+    """Kafka's generated classes do the same; a tag of no version is kept."""
     raw = encode(cls(), version)
     assert raw.endswith(b"\0")
     kept = decode(cls, version, raw[:-1] + b"\x01\x63\x01x")

@@ -72,7 +72,7 @@ class Callers:
         self.collect()
 
     def run_turns(self, name: int) -> None:
-        """As an event loop does: many at once, then what was told."""
+        """Append like an event loop: many at once, then collect the outcomes."""
         number = 0
         while not self.stopped.is_set():
             values = [b"turn %d %d" % (name, number + each) for each in range(16)]
@@ -123,7 +123,7 @@ class Callers:
         return offset
 
     def drain(self) -> None:
-        """Those that waited for a decision, in their order."""
+        """Submit the appends that waited for a decision, in their order."""
         with self.lock:
             while self.queue:
                 first = self.queue[0]

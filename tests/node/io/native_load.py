@@ -133,7 +133,7 @@ class Load:
         self.producer = Producer(rig.connect(), self.callers.stopped)
         self.failed: list[BaseException] = []
         self._passed_up = 0
-        """Of the producer's requests."""
+        """Requests of the producer that were passed up."""
         self._high_watermark = -1
         self._ended = 0
         rig.shell.serve_produce(produce_api())
@@ -205,7 +205,7 @@ class Load:
     # --- raft's side --------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """What is news: as the replica's thread would deal with it."""
+        """Deal with the news like the replica's thread."""
         shell = self.rig.shell
         is_readable(shell, 0.002)
         handed_up, events, unparked = shell.take_news()

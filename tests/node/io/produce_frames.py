@@ -53,7 +53,7 @@ def produce_request(
 def produce_response(
     version: int, number: int, error: int = 0, base_offset: int = -1, log_start_offset: int = -1
 ) -> bytes:
-    """As the door would have it encoded."""
+    """Return the response as the clients' APIs would have it encoded."""
     topic = ProduceResponse.TopicProduceResponse
     partition = topic.PartitionProduceResponse(
         error_code=error, base_offset=base_offset, log_start_offset=log_start_offset

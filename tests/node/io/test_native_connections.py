@@ -286,7 +286,8 @@ def test_what_is_kept_for_all_is_bounded_and_the_quorum_goes_first(rig: Rig) -> 
 
 
 def test_frames_that_are_not_whole_have_a_bound_too(make_rig: Callable[..., Rig]) -> None:
-    """Of a crowd that sends much of a frame and never its end, no more is read; a small one is answered meanwhile."""
+    """Once a crowd has sent much of a frame and never its end, no more is read of it; a small one is answered
+    meanwhile."""
     rig = make_rig(frame_bytes_max=1 << 30)
     sent, part = 0, bytes(32 << 20)
     with contextlib.suppress(TimeoutError):

@@ -146,7 +146,7 @@ def threads(driver: NativeShell) -> NativeThreadCallers:
 
 
 def await_commits(driver: NativeShell) -> None:
-    """As the replica's thread does: a sync that ends while the log is taken back is its to count."""
+    """Wait like the replica's thread: a sync that ends while the log is taken back is its to count."""
 
     def are_all_committed() -> bool:
         driver.collect()

@@ -31,7 +31,7 @@ CONFIG = QuorumConfig(segment_bytes=20_000, preallocate_bytes=3_000)
 
 
 def value_batch(number: int, count: int, size_bytes: int) -> bytearray:
-    """As a client sends it: without its place."""
+    """Return a batch as a client sends it: without its place."""
     values = [bytes([number % 251]) * size_bytes] * count
     return bytearray(kernels.encode_values(values, base_offset=0, leader_epoch=-1, timestamp_ms=1_000 + number))
 
@@ -68,7 +68,7 @@ def begin_epoch(log: Log, epoch: int) -> None:
 
 
 def begin_behind_snapshot(log: Log, snapshot: OffsetAndEpoch) -> None:
-    """As a follower does that lacked too much."""
+    """Begin the log anew like a follower that lacked too much."""
     log.snapshots.write_part(snapshot, 0, checkpoint(kernels, snapshot))
     log.snapshots.finish_part(snapshot)
     log.install_snapshot(snapshot)

@@ -1,4 +1,4 @@
-"""Who waits in the native shell and how they are told: slots, mailboxes, room for what waits."""
+"""The native shell's waiters and how they are notified: slots, mailboxes, room for what waits."""
 
 import asyncio
 import gc

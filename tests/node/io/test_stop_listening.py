@@ -15,7 +15,7 @@ from fastquorum.types import Endpoint
 ANY_PORT = Endpoint("", "127.0.0.1", 0)
 CLIENTS = 4
 TURNS = range(6)
-"""Of the loop, between the clients' connecting and the server's end: accepting takes some."""
+"""Turns of the loop between the clients' connecting and the server's end: accepting takes some."""
 
 
 def connected(port: int) -> list[socket.socket]:
