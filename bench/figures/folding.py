@@ -16,7 +16,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Kernels, load
-from fastquorum.node.metadata.folding import BatchFolder
+from fastquorum.node.metadata.folding import MetadataFolder
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE_BYTES: Final = 4_096
@@ -25,7 +25,7 @@ PAGE_BYTES: Final = 4_096
 def fold(kernels: Kernels, batches: list[bytes]) -> tuple[float, Image]:
     """Records a second, as a starting node reads its log, some batches a turn (`Replay`); and the image."""
     taken = Fold(counts=PartitionCounts(), make=kernels.untracked)
-    folder = BatchFolder(kernels)
+    folder = MetadataFolder(kernels)
     began = perf_counter()
     for batch in batches:
         folder.take(batch, taken)

@@ -13,7 +13,7 @@ from fastquorum.api.blocking_producer import Producer, ReadBarrier
 from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
-from fastquorum.api.standing import BARRIER_RETRY_S, Standing, Transfer, stop_grace_s
+from fastquorum.api.standing import BARRIER_RETRY_S, QuorumHandle, Transfer, stop_grace_s
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, each_of, split
 from fastquorum.broker.io.blocking import Membership, join
@@ -39,7 +39,7 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     return Quorum(start_logged(settings_of(path, options), watch), watch)
 
 
-class Quorum(Standing):
+class Quorum(QuorumHandle):
     """One node of a quorum, for threads. Made by `open`; see `fastquorum.Quorum` for the details of each method."""
 
     def __init__(self, node: RunningNode, watch: Watch) -> None:

@@ -18,7 +18,7 @@ from fastquorum import sync
 from fastquorum.broker.io.holding import Holding
 from fastquorum.client.committed_log import CommittedLog
 from fastquorum.client.connection import Deadline
-from fastquorum.client.producer import Producer
+from fastquorum.client.producer import ResumedProducer
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import ClosedError
 from fastquorum.kernels import load
@@ -176,7 +176,7 @@ def test_a_client_is_closed_in_a_forked_child(tmp_path: Path) -> None:
         kernels = load("native")
         with QuorumClient([quorum.endpoint], kernels) as client:
             assert client.read(0, Deadline(WAIT_S)).records
-            producer, log = Producer(client, kernels, WAIT_S), CommittedLog(client, kernels, WAIT_S)
+            producer, log = ResumedProducer(client, kernels, WAIT_S), CommittedLog(client, kernels, WAIT_S)
             records = client.read_all(0, 1, Deadline(WAIT_S))
 
             def in_vain() -> None:
@@ -202,7 +202,15 @@ def test_a_stored_log_answers_in_a_forked_child(tmp_path: Path) -> None:
 
 
 def test_every_class_of_handle_is_guarded() -> None:
-    for cls in (fq.Quorum, sync.Quorum, fq.Producer, fq.broker.Membership, sync.Membership, Holding, QuorumClient):
+    for cls in (
+        fq.Quorum,
+        sync.Quorum,
+        fq.Producer,
+        fq.broker.Membership,
+        sync.Membership,
+        Holding,
+        QuorumClient,
+    ):
         assert issubclass(cls, Guarded)
 
 

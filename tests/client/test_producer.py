@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from fastquorum.client.connection import Deadline, NotSent
-from fastquorum.client.producer import Placed, Producer
+from fastquorum.client.producer import BatchPlace, ResumedProducer
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.client.refusals import OutcomeUnknown, refusal
 from fastquorum.errors import (
@@ -52,13 +52,13 @@ class ScriptedClient:
         return found
 
 
-def producer(script: Sequence[Offset | Exception], timeout_s: float = 20.0) -> Producer:
-    return Producer(cast("QuorumClient", ScriptedClient(script)), load("pure"), timeout_s)
+def producer(script: Sequence[Offset | Exception], timeout_s: float = 20.0) -> ResumedProducer:
+    return ResumedProducer(cast("QuorumClient", ScriptedClient(script)), load("pure"), timeout_s)
 
 
 def test_it_is_sent_again_until_it_is_committed() -> None:
     script = [UNKNOWN, UNREACHABLE, Overloaded("full"), NotReady("no leader"), UNKNOWN, 12]
-    assert producer(script).append(b"") == Placed(12, is_old=False)
+    assert producer(script).append(b"") == BatchPlace(12, is_old=False)
 
 
 def test_what_lay_in_the_log_before_is_somebody_elses() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fastquorum.client.connection import Deadline, NoAnswer, NotSent
-from fastquorum.client.quorum import Leader, QuorumClient
+from fastquorum.client.quorum import FoundLeader, QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode
@@ -146,7 +146,7 @@ class Nodes:
 
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
-    def leader(self) -> Leader:
+    def leader(self) -> FoundLeader:
         return self._client.leader(Deadline(WAIT_S))
 
     def describe(self, within_s: float = WAIT_S) -> Description:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels import Kernels, Record, load
-from fastquorum.node.metadata.folding import BatchFolder
+from fastquorum.node.metadata.folding import MetadataFolder
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
@@ -63,7 +63,7 @@ def test_batches_come_to_what_their_records_come_to(kernels: Kernels, rest: list
         kept.append(record)
     fold = Fold()
     for begin in range(0, len(kept), cut):
-        BatchFolder(kernels).take(batch(kernels, begin, kept[begin : begin + cut]), fold)
+        MetadataFolder(kernels).take(batch(kernels, begin, kept[begin : begin + cut]), fold)
     for offset, each in enumerate(kept):
         alone.add(offset, each, 3, offset // cut * cut)
     assert fold.image == alone.image
@@ -79,19 +79,19 @@ def test_a_batch_is_folded_from_where_the_fold_stands(kernels: Kernels) -> None:
     fold = Fold()
     for offset, record in enumerate([*created(), partition(0, 0, leader=2)]):
         fold.add(offset, record, 3, 0)
-    BatchFolder(kernels).take(data, fold)
+    MetadataFolder(kernels).take(data, fold)
     topic = fold.image.topics.named("topic-0")
     assert topic is not None
     assert [each.leader for each in topic.partitions] == [2, 1, 1]
     assert fold.place == Place(5, 3, 0)
-    BatchFolder(kernels).take(data, fold)
+    MetadataFolder(kernels).take(data, fold)
     assert fold.place == Place(5, 3, 0)
 
 
 def test_partitions_without_a_topic_are_named_by_their_offset(kernels: Kernels) -> None:
     data = batch(kernels, 0, [*created(), partition(0, 0), partition(2, 0), partition(2, 1)])
     with pytest.raises(ImageFailed, match=r"PARTITION_RECORD at offset 3 .* there is no topic with id"):
-        BatchFolder(kernels).take(data, Fold())
+        MetadataFolder(kernels).take(data, Fold())
 
 
 def test_offsets_that_leave_some_out_are_those_of_the_records(kernels: Kernels) -> None:
@@ -100,10 +100,10 @@ def test_offsets_that_leave_some_out_are_those_of_the_records(kernels: Kernels) 
     spread = [Record(value(record), offset=10 + 2 * at) for at, record in enumerate(records)]
     data = kernels.encode_records(spread, base_offset=10, leader_epoch=3, timestamp_ms=0)
     with pytest.raises(ImageFailed, match=r"PARTITION_RECORD at offset 18 "):
-        BatchFolder(kernels).take(data, Fold())
+        MetadataFolder(kernels).take(data, Fold())
     good = kernels.encode_records(spread[:4], base_offset=10, leader_epoch=3, timestamp_ms=0)
     fold = Fold()
-    BatchFolder(kernels).take(good, fold)
+    MetadataFolder(kernels).take(good, fold)
     assert fold.place.end_offset == 17
 
 
@@ -111,4 +111,4 @@ def test_a_record_that_is_none_is_named_by_its_offset(kernels: Kernels) -> None:
     values = [*map(value, created()), value(partition(0, 0)), value(partition(0, 1))[:-1]]
     data = kernels.encode_values(values, base_offset=0, leader_epoch=3, timestamp_ms=0)
     with pytest.raises(ImageFailed, match="offset 3"):
-        BatchFolder(kernels).take(bytes(data), Fold())
+        MetadataFolder(kernels).take(bytes(data), Fold())

@@ -9,7 +9,7 @@ from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.controller.image.image import ImageEditor
 from fastquorum.kernels import Kernels, load
-from fastquorum.node.metadata.folding import BatchFolder, Step
+from fastquorum.node.metadata.folding import MetadataFolder, Step
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records.cluster import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
@@ -44,7 +44,7 @@ class Log:
         self.kernels = kernels
         self.counts = PartitionCounts()
         self.fold = Fold(counts=self.counts)
-        self.folder = BatchFolder(kernels)
+        self.folder = MetadataFolder(kernels)
         self.image = self.fold.image
         """The controller's."""
         self.end = 0

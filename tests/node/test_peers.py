@@ -8,7 +8,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import load
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.node.clients.server import api_versions
-from fastquorum.node.lane.peer_events import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent
+from fastquorum.node.lane.peer_events import FetchFrame, FetchLink, PeerAnswer, PeerEvent, UnansweredRequest
 from fastquorum.node.network.links import Purpose
 from fastquorum.node.network.peers import FETCH_VERSION_MIN, RECONNECT_BACKOFF_US, RECONNECT_BACKOFF_US_MAX, Peers
 from fastquorum.types import Endpoint
@@ -119,7 +119,7 @@ def test_a_server_that_knows_no_version_of_the_handshake_is_given_up() -> None:
     for _ in range(3):
         ((header, _),) = outside.received(connection)
         events = outside.peers.on_frame(connection, unsupported(header.correlation_id), AT_US)
-    assert events == [NoAnswer(2, 1, unsupported=False)]
+    assert events == [UnansweredRequest(2, 1, unsupported=False)]
     assert connection not in outside.transport.open
 
 
@@ -128,7 +128,7 @@ def test_garbage_instead_of_a_handshake_ends_the_connection(garbage: bytes) -> N
     outside = Outside()
     outside.request(1)
     connection = outside.come_up()
-    assert outside.peers.on_frame(connection, garbage, AT_US) == [NoAnswer(2, 1, unsupported=False)]
+    assert outside.peers.on_frame(connection, garbage, AT_US) == [UnansweredRequest(2, 1, unsupported=False)]
     assert not outside.peers.owns(connection)
 
 
@@ -147,7 +147,7 @@ def test_a_version_that_would_lose_the_pre_vote_is_not_used() -> None:
     outside = Outside()
     outside.request(1, pre_vote=True)
     connection = outside.come_up()
-    assert outside.shake(connection, vote=(0, 1)) == [NoAnswer(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
+    assert outside.shake(connection, vote=(0, 1)) == [UnansweredRequest(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
     assert outside.received(connection) == []
 
 
@@ -155,7 +155,7 @@ def test_an_api_without_a_common_version_is_unsupported() -> None:
     outside = Outside()
     outside.request(1)
     connection = outside.come_up()
-    assert outside.shake(connection, vote=(7, 9)) == [NoAnswer(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
+    assert outside.shake(connection, vote=(7, 9)) == [UnansweredRequest(2, 1, unsupported=True, api_key=ApiKey.VOTE)]
     assert connection in outside.transport.open
 
 
@@ -199,7 +199,7 @@ def test_an_answer_is_told_with_its_request() -> None:
     outside.request(7)
     connection = outside.ready()
     frame = encode_response(7, ApiKey.VOTE, 2, VoteResponse())
-    assert outside.peers.on_frame(connection, frame, AT_US) == [Answer(2, 7, ApiKey.VOTE, VoteResponse())]
+    assert outside.peers.on_frame(connection, frame, AT_US) == [PeerAnswer(2, 7, ApiKey.VOTE, VoteResponse())]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_an_answer_that_cannot_be_read_or_answers_nothing_ends_the_connection(fr
     outside = Outside()
     outside.request(7)
     connection = outside.ready()
-    assert outside.peers.on_frame(connection, frame, AT_US) == [NoAnswer(2, 7, unsupported=False)]
+    assert outside.peers.on_frame(connection, frame, AT_US) == [UnansweredRequest(2, 7, unsupported=False)]
     assert connection not in outside.transport.open
 
 
@@ -229,7 +229,10 @@ def test_a_request_over_a_link_that_owes_an_answer_for_too_long_takes_a_new_conn
     outside.request(1)
     stuck = outside.ready()
     outside.now_us += outside.config.request_timeout_us
-    assert outside.request(2) == [NoAnswer(2, 1, unsupported=False), NoAnswer(2, 2, unsupported=False)]
+    assert outside.request(2) == [
+        UnansweredRequest(2, 1, unsupported=False),
+        UnansweredRequest(2, 2, unsupported=False),
+    ]
     assert stuck not in outside.transport.open
     outside.now_us += RECONNECT_BACKOFF_US
     assert outside.request(3) == []
@@ -243,7 +246,7 @@ def test_no_fetch_goes_out_behind_one_that_is_not_answered(*, is_up: bool) -> No
     outside.request(1)
     connection = outside.ready() if is_up else -1
     assert outside.ask_who_leads(2) == []
-    assert outside.ask_who_leads(3) == [NoAnswer(2, 3, unsupported=False)]
+    assert outside.ask_who_leads(3) == [UnansweredRequest(2, 3, unsupported=False)]
     assert outside.request(4) == [], "anything else may"
     connection = connection if is_up else outside.ready()
     fetches = [header for header, message in outside.received(connection) if isinstance(message, FetchRequest)]

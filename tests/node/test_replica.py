@@ -5,7 +5,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import FatalError, FsyncFailed, NotLeader, StateStoreFailed
 from fastquorum.kernels.lane import LaneState
-from fastquorum.node.network.inbox import Waiting
+from fastquorum.node.network.inbox import WaitingFrame
 from fastquorum.raft import events as ev
 from fastquorum.raft.effects import Effect
 from fastquorum.raft.transitions import RoleName
@@ -200,7 +200,7 @@ def test_a_waiting_frame_of_a_connection_that_was_given_up_is_dropped() -> None:
     rig = Rig(1, 2, 3)
     connection = rig.follow(leader_id=2, epoch=5)
     rig.replica.on_disconnected(connection, rig.now_us)
-    rig.replica._inbox.append(Waiting(connection, fetch_response(1, epoch=7, leader_id=3), True))
+    rig.replica._inbox.append(WaitingFrame(connection, fetch_response(1, epoch=7, leader_id=3), True))
     rig.work()
     assert rig.replica.raft.epoch == 5
 

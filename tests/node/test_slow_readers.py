@@ -7,7 +7,7 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.node.network import requests
-from fastquorum.node.network.inbox import Inbox, Waiting
+from fastquorum.node.network.inbox import Inbox, WaitingFrame
 from fastquorum.node.network.requests import HELD_BYTES_MAX
 from fastquorum.raft import events as ev
 from fastquorum.wire import Message
@@ -86,8 +86,8 @@ def test_what_is_asked_behind_something_that_waits_holds_a_few_answers_only(firs
 
 
 def test_what_was_set_aside_goes_behind_others_and_before_what_came_later_on_its_connection() -> None:
-    first, second, third, fourth = (Waiting(7, b"%d" % number, False) for number in range(4))
-    other, event = Waiting(8, b"other", False), ev.TimerFired()
+    first, second, third, fourth = (WaitingFrame(7, b"%d" % number, False) for number in range(4))
+    other, event = WaitingFrame(8, b"other", False), ev.TimerFired()
     inbox = Inbox()
     for item in (event, other, third, other, fourth):
         inbox.append(item)

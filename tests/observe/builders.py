@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from fastquorum.node.causes import counts_by_name
-from fastquorum.node.lane.tallies import Moved, Refused
+from fastquorum.node.lane.tallies import Moved, RefusedAppends
 from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
 from fastquorum.node.ports import Unreachable
@@ -78,7 +78,7 @@ LEADER = NodeMetrics(
     ),
     waiting_records=10,
     waiting_bytes=1_000,
-    refused=Refused(3, 1, 0, 0),
+    refused=RefusedAppends(3, 1, 0, 0),
     connections=4,
     accepted=6,
     replica_cpu_us=12_000,

@@ -11,7 +11,7 @@ from fastquorum.node.lane.tallies import Moved
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.catalogue import METRICS
 from fastquorum.observe.exposition import page, parse
-from fastquorum.raft.tally import Election, Elections
+from fastquorum.raft.tally import Elections, EndedElection
 from fastquorum.types import TOPIC_NAME
 from tests.observe.builders import LEADER, STAGES, Stages, Strict, Times, node, strictly, view
 
@@ -129,7 +129,7 @@ def test_what_only_a_leader_knows_others_do_not_tell() -> None:
 
 
 def test_rates_are_those_of_the_last_half_minute() -> None:
-    elections = Elections(2, 1, 5, 2, 500_000, (Election(1_000_000, 400_000), Election(40_000_000, 100_000)))
+    elections = Elections(2, 1, 5, 2, 500_000, (EndedElection(1_000_000, 400_000), EndedElection(40_000_000, 100_000)))
     now = node(
         at_us=41_000_000,
         moved=Moved(60 + 400, 40 + 80),

@@ -1,6 +1,6 @@
 """Elections are counted as Kafka counts them, from the last candidacy until somebody leads."""
 
-from fastquorum.raft.tally import LATEST_MAX, Election, Tally
+from fastquorum.raft.tally import LATEST_MAX, EndedElection, Tally
 from fastquorum.raft.transitions import Cause, RoleName
 
 
@@ -11,7 +11,7 @@ def test_an_election_is_timed_from_the_candidacy_to_the_leader() -> None:
     tally.became(RoleName.LEADER, 500)
     so_far = tally.so_far()
     assert (so_far.stood, so_far.won, so_far.role_changes) == (1, 1, 3)
-    assert (so_far.timed, so_far.latency_us, so_far.latest) == (1, 300, (Election(500, 300),))
+    assert (so_far.timed, so_far.latency_us, so_far.latest) == (1, 300, (EndedElection(500, 300),))
 
 
 def test_a_lost_election_that_is_stood_in_again_counts_from_the_second_candidacy() -> None:
@@ -26,7 +26,7 @@ def test_a_lost_election_that_is_stood_in_again_counts_from_the_second_candidacy
         tally.became(role, at_us)
     so_far = tally.so_far()
     assert (so_far.stood, so_far.won) == (2, 0)
-    assert so_far.latest == (Election(70, 40),)
+    assert so_far.latest == (EndedElection(70, 40),)
 
 
 def test_to_follow_without_having_stood_is_no_election_and_neither_is_one_that_takes_no_time() -> None:

@@ -12,7 +12,7 @@ from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer, ProducerChannel
-from fastquorum.api.standing import Standing, Transfer, append_timeout, stop_grace_s
+from fastquorum.api.standing import QuorumHandle, Transfer, append_timeout, stop_grace_s
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.api.waiting import within
@@ -56,7 +56,7 @@ class Pending(Protocol):
         """Have it called with this in the event loop, once the fate is known."""
 
 
-class Quorum(Standing):
+class Quorum(QuorumHandle):
     """One node of a quorum. Use it in the event loop it was opened in. Made by `open`.
 
     Results arrive in that loop; nothing of the user's runs in the replica's thread.

@@ -21,7 +21,7 @@ BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
 
 
-class Standing(Guarded):
+class QuorumHandle(Guarded):
     """One node of a quorum, as far as both APIs say the same of it."""
 
     def __init__(self, node: RunningNode) -> None:

@@ -12,7 +12,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import PeerProtocolError, ProtocolFatal
 from fastquorum.kernels import Kernels
-from fastquorum.node.metadata.folding import BatchFolder
+from fastquorum.node.metadata.folding import MetadataFolder
 from fastquorum.types import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 
@@ -29,7 +29,7 @@ class MetadataCopy:
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
-        self._folder = BatchFolder(kernels)
+        self._folder = MetadataFolder(kernels)
         self._fold = Fold()
         self._folded = OffsetAndEpoch(0, 0)
         """Behind the last batch in the image, and that one's epoch."""

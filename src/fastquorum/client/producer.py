@@ -35,7 +35,7 @@ _FUTILE_EPOCH: Final = 2
 """Neither one of a first fence nor the one after NOTE_EPOCH."""
 
 
-class Placed(NamedTuple):
+class BatchPlace(NamedTuple):
     """Where a batch lies that is committed."""
 
     base_offset: Offset
@@ -43,7 +43,7 @@ class Placed(NamedTuple):
     """It was in the log before this producer began: somebody else appended it."""
 
 
-class Producer:
+class ResumedProducer:
     """Appends for one that may have been here before, in another process."""
 
     def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float) -> None:
@@ -55,7 +55,7 @@ class Producer:
         self._began_at: Offset = -1
         """Where the log ended before the first batch was sent: what lies below it is older."""
 
-    def append(self, batch: bytes) -> Placed:
+    def append(self, batch: bytes) -> BatchPlace:
         """Have it in the log once, and committed. It must carry its producer's id, epoch and sequence.
 
         Raises:
@@ -70,7 +70,7 @@ class Producer:
             pause_s = LOOK_AGAIN_S
             try:
                 offset = self._client.append_batch(batch, deadline, commit_timeout_s=COMMIT_S, silence_s=SILENCE_S)
-                return Placed(offset, offset < self._began_at)
+                return BatchPlace(offset, offset < self._began_at)
             except OutcomeUnknown as error:
                 is_sent, reason = True, error
             except (NotReady, NotSent) as error:
@@ -109,7 +109,7 @@ class Producer:
             self._kernels, LogKind.USER, producer_id=producer_id, epoch=epoch, number=number, timestamp_ms=0
         )
 
-    def batch_at(self, placed: Placed) -> bytes:
+    def batch_at(self, placed: BatchPlace) -> bytes:
         """A batch that is committed, as it lies in the log. NotReady, OffsetOutOfRange, CorruptionError."""
         found = self._log.fetch(placed.base_offset, placed.base_offset + 1)
         if isinstance(found, OffsetAndEpoch):

@@ -57,7 +57,7 @@ SAY_SO_S: Final = 1.0
 FETCH_BYTES: Final = 4 * 1024 * 1024
 
 
-class Leader(NamedTuple):
+class FoundLeader(NamedTuple):
     """The leader, as some node reported it."""
 
     id: NodeId
@@ -67,7 +67,7 @@ class Leader(NamedTuple):
     cluster_id: str
 
 
-class Controller(NamedTuple):
+class FoundController(NamedTuple):
     """The active controller, as DescribeCluster reports it."""
 
     endpoint: Endpoint
@@ -89,8 +89,8 @@ class QuorumClient(Guarded):
         self._bootstrap = list(bootstrap)
         self._kernels = kernels
         self._connections: dict[Endpoint, Connection] = {}
-        self._leader: Leader | None = None
-        self._controller: Controller | None = None
+        self._leader: FoundLeader | None = None
+        self._controller: FoundController | None = None
         self._takes_appends = False
         """The leader has said so."""
         self._explained: dict[Endpoint, tuple[str, float]] = {}
@@ -110,13 +110,13 @@ class QuorumClient(Guarded):
 
     # --- finding the leader -------------------------------------------------------------------------------------------
 
-    def leader(self, deadline: Deadline) -> Leader:
+    def leader(self, deadline: Deadline) -> FoundLeader:
         """The leader as clients see it, asked for until somebody knows one. NotReady."""
         if self._leader is None:
             self._leader = self._search(self._ask_leader, deadline)
         return self._leader
 
-    def controller(self, deadline: Deadline) -> Controller:
+    def controller(self, deadline: Deadline) -> FoundController:
         """The leader as Kafka's tools find it, at our nodes and at Kafka's controllers alike. NotReady."""
         if self._controller is None:
             self._controller = self._search(self._ask_controller, deadline)
@@ -171,26 +171,26 @@ class QuorumClient(Guarded):
         self._takes_appends = False
         self._turn += 1
 
-    def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> Leader | None:
+    def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> FoundLeader | None:
         response = self.ask(endpoint, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse, deadline)
         for topic in response.topics:
             for partition in topic.partitions:
                 for node in response.brokers:
                     if node.node_id == partition.leader_id and topic.name is not None:
                         found = Endpoint(LISTENER_NAME, node.host, node.port)
-                        return Leader(
+                        return FoundLeader(
                             node.node_id, partition.leader_epoch, found, topic.name, response.cluster_id or ""
                         )
         return None
 
-    def _ask_controller(self, endpoint: Endpoint, deadline: Deadline) -> Controller | None:
+    def _ask_controller(self, endpoint: Endpoint, deadline: Deadline) -> FoundController | None:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
         response = self.ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
         if response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
             raise UsageError(f"{endpoint.address} is a broker", "name controllers: they decide")
         for node in response.brokers:
             if node.broker_id == response.controller_id:
-                return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
+                return FoundController(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
         return None
 
     def ask(
@@ -274,7 +274,7 @@ class QuorumClient(Guarded):
             self.forget_leader()
         raise refused
 
-    def _check_takes_appends(self, leader: Leader, deadline: Deadline) -> None:
+    def _check_takes_appends(self, leader: FoundLeader, deadline: Deadline) -> None:
         """Once a leader: a controller hangs up on appends, and nothing must be sent to a node that hangs. NotSent."""
         if self._takes_appends:
             return
@@ -325,7 +325,7 @@ class QuorumClient(Guarded):
             offset = found.next_offset
 
     def _fetch(
-        self, leader: Leader, offset: Offset, deadline: Deadline, wait_s: float
+        self, leader: FoundLeader, offset: Offset, deadline: Deadline, wait_s: float
     ) -> FetchResponse.FetchableTopicResponse.PartitionData:
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fastquorum.kernels.native._waiters import Slot as Slot
 
 
-class NativeShell(NamedTuple):
+class NativeShellClasses(NamedTuple):
     """The native shell and what it is used with, as they are loaded: explicitly, and loudly if they are missing."""
 
     Shell: "type[Shell]"
@@ -24,9 +24,9 @@ class NativeShell(NamedTuple):
     arm_failpoint: Callable[[str, str, int, int], bool]
 
 
-def load_shell() -> NativeShell:
+def load_shell() -> NativeShellClasses:
     """Raises ImportError where the native modules are missing."""
     shell, waiters, produce = (
         importlib.import_module(f"fastquorum.kernels.native.{name}") for name in ("_shell", "_waiters", "_produce")
     )
-    return NativeShell(shell.Shell, waiters.Mailbox, waiters.Slot, produce.ProduceApi, shell.arm_failpoint)
+    return NativeShellClasses(shell.Shell, waiters.Mailbox, waiters.Slot, produce.ProduceApi, shell.arm_failpoint)

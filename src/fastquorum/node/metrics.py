@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.node.causes import counts_by_name
-from fastquorum.node.lane.tallies import Moved, Refused
+from fastquorum.node.lane.tallies import Moved, RefusedAppends
 from fastquorum.node.metadata.metrics import ControllerMetrics, measure_controller
 from fastquorum.node.ports import Unreachable
 from fastquorum.raft.tally import Elections
@@ -86,7 +86,7 @@ class NodeMetrics:
     waiting_records: int
     waiting_bytes: int
     """Bytes of the appends that wait for their commit."""
-    refused: Refused
+    refused: RefusedAppends
 
     connections: int
     accepted: int

@@ -24,7 +24,7 @@ from fastquorum.node.metadata.controller import MetadataController
 from fastquorum.node.metadata.gc_pause import CollectorAtRest
 from fastquorum.node.network.connections import Connections
 from fastquorum.node.network.fetched import Fetched
-from fastquorum.node.network.inbox import Forwarded, Inbox, Waiting
+from fastquorum.node.network.inbox import Forwarded, Inbox, WaitingFrame
 from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.reachability import Reachability
 from fastquorum.node.network.request_reader import RequestReader
@@ -273,7 +273,7 @@ class Replica:
     def _work_one(self, now_us: Micros) -> None:
         if self.shell.handed_up:
             connection, frame = self.shell.handed_up.popleft()
-            if self.connections.set_aside(Waiting(connection, frame, is_outgoing=False)):
+            if self.connections.set_aside(WaitingFrame(connection, frame, is_outgoing=False)):
                 with self._lock:
                     self.shell.resume(now_us)
             elif not self._offer_to_clients(connection, frame, now_us):
@@ -283,7 +283,7 @@ class Replica:
         if isinstance(item, Forwarded):
             self._inbox.deliver(item)
             return
-        if not isinstance(item, Waiting):
+        if not isinstance(item, WaitingFrame):
             self.reachability.on_event(item, now_us)
             self._step(item, now_us)
             return

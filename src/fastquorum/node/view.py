@@ -44,7 +44,7 @@ class ReplicaView(Protocol):
         """Have whoever runs this node told, once a minute at most."""
 
 
-class Leader(NamedTuple):
+class KnownLeader(NamedTuple):
     """The leader, for answers that send a client there."""
 
     id: NodeId
@@ -52,10 +52,10 @@ class Leader(NamedTuple):
     endpoint: Endpoint | None
 
 
-def leader_of(replica: ReplicaView) -> Leader:
+def leader_of(replica: ReplicaView) -> KnownLeader:
     """Return the leader as far as this replica knows; none where it is its own leader that accepts no appends."""
     raft = replica.raft
     leader_id = raft.leader_id
     if leader_id == raft.key.id and not replica.is_leader:
         leader_id = NO_NODE
-    return Leader(leader_id, raft.epoch, raft.endpoint_of(leader_id))
+    return KnownLeader(leader_id, raft.epoch, raft.endpoint_of(leader_id))

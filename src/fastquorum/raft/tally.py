@@ -15,7 +15,7 @@ LATEST_MAX: Final = 32
 """Elections remembered one by one."""
 
 
-class Election(NamedTuple):
+class EndedElection(NamedTuple):
     """One that this replica stood in, and that is over."""
 
     ended_us: Micros
@@ -32,7 +32,7 @@ class Elections(NamedTuple):
     timed: int
     """Elections that ended with a leader, and took time; and how long all of them took."""
     latency_us: Micros
-    latest: tuple[Election, ...]
+    latest: tuple[EndedElection, ...]
 
 
 class LeadershipChanges(NamedTuple):
@@ -53,7 +53,7 @@ class Tally:
         self._changes: Counter[Cause] = Counter()
         self._stood = self._won = self._role_changes = self._timed = 0
         self._latency_us: Micros = 0
-        self._latest: deque[Election] = deque(maxlen=LATEST_MAX)
+        self._latest: deque[EndedElection] = deque(maxlen=LATEST_MAX)
         self._standing_since_us: Micros = -1
 
     def became(self, role: RoleName, now_us: Micros) -> None:
@@ -65,7 +65,7 @@ class Tally:
         self._won += role is RoleName.LEADER
         if role in (RoleName.LEADER, RoleName.FOLLOWER):
             if 0 <= self._standing_since_us < now_us:
-                election = Election(now_us, now_us - self._standing_since_us)
+                election = EndedElection(now_us, now_us - self._standing_since_us)
                 self._timed += 1
                 self._latency_us += election.latency_us
                 self._latest.append(election)

@@ -9,7 +9,7 @@ import pytest
 
 from fastquorum.addresses import AddressError
 from fastquorum.node.io.sockets import resolving
-from fastquorum.node.io.sockets.resolving import Found, Resolver, last_known, literal, look_up
+from fastquorum.node.io.sockets.resolving import Resolution, Resolver, last_known, literal, look_up
 from tests.api.nodes import WAIT_S
 from tests.node.io.name_service import Names, name_service
 
@@ -24,11 +24,11 @@ class Reports:
     """What a resolver has found, by token."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, Found] = {}
+        self.found: dict[Any, Resolution] = {}
         self._changed = threading.Condition()
         self.resolver = Resolver(self._report)
 
-    def _report(self, token: Any, found: Found) -> None:
+    def _report(self, token: Any, found: Resolution) -> None:
         with self._changed:
             self.found[token] = found
             self._changed.notify_all()
@@ -112,7 +112,7 @@ def test_waiting_for_names_ends_with_the_deadline(names: Names) -> None:
     names.addresses["alive.test"] = ["127.0.0.1"]
     found = look_up(["dead.test", "alive.test"], 0.2)
     assert found["alive.test"].addresses
-    assert found["dead.test"] == Found((), "no name server has answered within 0.2 s")
+    assert found["dead.test"] == Resolution((), "no name server has answered within 0.2 s")
 
 
 def test_no_thread_is_left_when_all_names_are_known(names: Names) -> None:

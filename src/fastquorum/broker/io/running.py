@@ -31,7 +31,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.sockets.channel import Channel
 from fastquorum.node.io.sockets.receiving import Receiver
 from fastquorum.node.io.sockets.transport import SocketTransport
-from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
+from fastquorum.node.lane.peer_events import PeerAnswer, PeerEvent, UnansweredRequest
 from fastquorum.node.network.peers import Peers
 from fastquorum.threads import start_thread
 from fastquorum.types import Micros
@@ -264,10 +264,10 @@ class RunningMember(handles.Guarded):
     def _tell(self, events: list[PeerEvent]) -> None:
         for event in events:
             now = now_us()
-            if isinstance(event, Answer):
+            if isinstance(event, PeerAnswer):
                 link = Link(event.source)
                 self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
-            elif isinstance(event, NoAnswer):
+            elif isinstance(event, UnansweredRequest):
                 link = Link(event.destination)
                 if event.unsupported:
                     reason = _NO_CONTROLLER.format(API[event.api_key].name)

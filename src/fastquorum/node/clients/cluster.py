@@ -10,7 +10,7 @@ from fastquorum.controller.configs.describing import LEGAL_NAME
 from fastquorum.node.clients.context import ClientContext
 from fastquorum.node.metadata.forwarding import Forwarding
 from fastquorum.node.network.requests import Request
-from fastquorum.node.view import Leader
+from fastquorum.node.view import KnownLeader
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
@@ -29,7 +29,7 @@ _DIRECTORIES_VERSION_MIN: Final = 2
 _NO_GROUPS: Final = "there are no consumer groups or transactions here: assign partition 0 yourself"
 
 
-class Node(NamedTuple):
+class VoterAddress(NamedTuple):
     """One voter, where clients reach it."""
 
     id: NodeId
@@ -43,9 +43,9 @@ class ClusterAnswers:
         self._context = context
         self._forwarding = forwarding
 
-    def _nodes(self) -> list[Node]:
+    def _nodes(self) -> list[VoterAddress]:
         voters = self._context.replica.raft.voters
-        return [Node(voter.key.id, endpoint) for voter in voters for endpoint in voter.endpoints[:1]]
+        return [VoterAddress(voter.key.id, endpoint) for voter in voters for endpoint in voter.endpoints[:1]]
 
     # --- Metadata -----------------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ class ClusterAnswers:
             response.topics.append(self._topic(requested.name, requested.topic_id, leader))
         return response
 
-    def _topic(self, name: str | None, topic_id: Uuid, leader: Leader) -> MetadataResponse.MetadataResponseTopic:
+    def _topic(self, name: str | None, topic_id: Uuid, leader: KnownLeader) -> MetadataResponse.MetadataResponseTopic:
         context, topic = self._context, MetadataResponse.MetadataResponseTopic
         error = context.partition_error(name, topic_id, 0, by_id=name is None)
         if name is not None and LEGAL_NAME.fullmatch(name) is None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
-from fastquorum.node.view import Leader, ReplicaView, leader_of
+from fastquorum.node.view import KnownLeader, ReplicaView, leader_of
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Uuid
 from fastquorum.wire import ErrorCode
@@ -34,7 +34,7 @@ class ClientContext:
         self.kernels: Final = kernels
         self.log: Final = replica.shell.log
 
-    def leader(self) -> Leader:
+    def leader(self) -> KnownLeader:
         return leader_of(self.replica)
 
     # --- why not ------------------------------------------------------------------------------------------------------

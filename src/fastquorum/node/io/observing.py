@@ -66,7 +66,7 @@ class Observer(Protocol):
     def on_stopped(self, error: FastQuorumError | None) -> None: ...
 
 
-class Telling:
+class ObserverBridge:
     """The replica's listener: keeps what was said last, and passes it on to an observer, which is there before anything
     happens."""
 

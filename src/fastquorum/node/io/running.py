@@ -30,7 +30,7 @@ from fastquorum.node.io.chance import Chance
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
-from fastquorum.node.io.observing import Leadership, Observer, Telling
+from fastquorum.node.io.observing import Leadership, Observer, ObserverBridge
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
 from fastquorum.node.ports import Unreachable
@@ -84,7 +84,7 @@ class RunningNode(handles.Guarded):
         self._listening = listening
         self._machine = machine
         self._transport = machine.transport
-        self._telling = Telling(
+        self._telling = ObserverBridge(
             opened.log, self._lock, lambda: self.high_watermark, lambda error: self._reactor.on_stopped(error)
         )
         self._snapshots = SnapshotThread(opened.disk, kernels, self._later)

@@ -12,7 +12,7 @@ from fastquorum.errors import ConfigError, UsageError
 from fastquorum.home import expanded
 from fastquorum.node.settings.environment import from_environment
 from fastquorum.node.settings.kafka_file import Ignored, ignored_text, translated
-from fastquorum.node.settings.settings import NodeSettings, Source, combine, from_arguments, from_file
+from fastquorum.node.settings.settings import NodeSettings, SettingsSource, combine, from_arguments, from_file
 from fastquorum.small_files import read_small_file
 from fastquorum.storage.properties import parse_properties
 
@@ -32,7 +32,7 @@ def read_settings(
         from_arguments(arguments),
         from_file(translated(read_file(file), on_ignored)) if file is not None else {},
         from_environment(
-            Source("environment", os.environ if environment is None else environment), on_ignored or _warn
+            SettingsSource("environment", os.environ if environment is None else environment), on_ignored or _warn
         ),
     )
     return settings if settings.path is None else replace(settings, path=expanded(settings.path))
@@ -42,7 +42,7 @@ def _warn(source: str, keys: Sequence[str]) -> None:
     logging.getLogger("fastquorum").warning("%s", ignored_text(source, keys))
 
 
-def read_file(path: str) -> Source:
+def read_file(path: str) -> SettingsSource:
     """A TOML file (`.toml`; tables are joined by dots), else a properties file."""
     whole = expanded(path)
     try:
@@ -51,8 +51,8 @@ def read_file(path: str) -> Source:
         raise ConfigError(error.detail, error.hint, source=path, key="config file") from error
     try:
         if path.endswith(".toml"):
-            return Source(path, _flattened(tomllib.loads(data.decode("utf-8"))))
-        return Source(path, parse_properties(data))
+            return SettingsSource(path, _flattened(tomllib.loads(data.decode("utf-8"))))
+        return SettingsSource(path, parse_properties(data))
     except ValueError as error:
         raise ConfigError(f"is not valid: {error}", "", "config file", path) from error
 

@@ -34,7 +34,7 @@ class Queued(NamedTuple):
     """Set if a producer vouches for it: then it goes into the log at most once."""
 
 
-class Pending(NamedTuple):
+class UncommittedAppend(NamedTuple):
     """An append in the log, not known to be committed."""
 
     ticket: AppendTicket
@@ -57,7 +57,7 @@ class Fate(NamedTuple):
             self.ticket.failed(self.error)
 
 
-class Appends:
+class AppendQueues:
     """The two queues and their bounds."""
 
     def __init__(self, records_max: int, bytes_max: int, refusals: Refusals) -> None:
@@ -67,7 +67,7 @@ class Appends:
         self.records = 0
         self.size_bytes = 0
         self.queued: deque[Queued] = deque()
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[UncommittedAppend] = deque()
         self._joined: list[tuple[Offset, int, AppendTicket, Offset]] = []
         """A heap of repeated appends, which share the fate of a batch that is in the log: its end, a number that breaks
         ties, the ticket, its base offset. They take no room."""
@@ -96,7 +96,7 @@ class Appends:
 
     def add(self, ticket: AppendTicket, base_offset: Offset, record_count: int, size_bytes: int) -> None:
         """In the log now. Offsets ascend."""
-        self._pending.append(Pending(ticket, base_offset, record_count, size_bytes))
+        self._pending.append(UncommittedAppend(ticket, base_offset, record_count, size_bytes))
 
     def join(self, ticket: AppendTicket, batch: ProducedBatch) -> None:
         """Its batch is in the log already; the ticket is told when that is committed."""

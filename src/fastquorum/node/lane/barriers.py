@@ -12,7 +12,7 @@ from fastquorum.node.ports import BarrierTicket
 from fastquorum.types import UNKNOWN_OFFSET, Offset
 
 
-class Ended(NamedTuple):
+class EndedBarrier(NamedTuple):
     """What to tell a ticket once the lock is released: passed at a high watermark, or -1: it never will be."""
 
     ticket: BarrierTicket
@@ -25,12 +25,12 @@ class Ended(NamedTuple):
             self.ticket.failed(why_not())
 
 
-class Barriers:
+class LaneBarriers:
     """The barriers under way, by the lane's number, and those whose end was not announced yet."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, BarrierTicket] = {}
-        self._ended: list[Ended] = []
+        self._ended: list[EndedBarrier] = []
 
     def begin(self, number: int, ticket: BarrierTicket) -> None:
         self._under_way[number] = ticket
@@ -39,13 +39,13 @@ class Barriers:
         """The lane is done with it."""
         ticket = self._under_way.pop(number, None)
         if ticket is not None:
-            self._ended.append(Ended(ticket, high_watermark))
+            self._ended.append(EndedBarrier(ticket, high_watermark))
 
     def fail_all(self) -> None:
-        self._ended += [Ended(ticket, UNKNOWN_OFFSET) for ticket in self._under_way.values()]
+        self._ended += [EndedBarrier(ticket, UNKNOWN_OFFSET) for ticket in self._under_way.values()]
         self._under_way.clear()
 
-    def take_ended(self) -> list[Ended]:
+    def take_ended(self) -> list[EndedBarrier]:
         """All that have to be told now."""
         ended, self._ended = self._ended, []
         return ended

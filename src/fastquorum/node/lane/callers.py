@@ -27,8 +27,8 @@ from fastquorum.kernels.lane import (
     Unparked,
 )
 from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp, max_timestamp_ms_of
-from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, Appends, Queued
-from fastquorum.node.lane.barriers import Barriers
+from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, AppendQueues, Queued
+from fastquorum.node.lane.barriers import LaneBarriers
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.node.lane.port import LaneSession, with_answered
@@ -75,8 +75,8 @@ class LaneCallers(Tallied):
         self._fetch_link: FetchLink | None = None
         self._fetch_answered = -1
         """Correlation id of the last answer to a Fetch that the lane did not take; -1 none yet."""
-        self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
-        self._barriers = Barriers()
+        self._appends = AppendQueues(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
+        self._barriers = LaneBarriers()
         self.are_observers_awaited = False
         self._beats: SteadyBeats | None = None
         self._beats_confirmed_us_max: Micros = 0

@@ -7,7 +7,7 @@ from fastquorum.types import NodeId
 from fastquorum.wire import Message
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     """A peer's answer to a request."""
 
     source: NodeId
@@ -16,7 +16,7 @@ class Answer(NamedTuple):
     message: Message
 
 
-class NoAnswer(NamedTuple):
+class UnansweredRequest(NamedTuple):
     """A request that will not be answered."""
 
     destination: NodeId
@@ -42,4 +42,4 @@ class FetchFrame(NamedTuple):
     frame: bytes
 
 
-PeerEvent = Answer | NoAnswer | FetchLink | FetchFrame
+PeerEvent = PeerAnswer | UnansweredRequest | FetchLink | FetchFrame

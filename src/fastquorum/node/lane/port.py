@@ -23,7 +23,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.tallies import Progress, Refusals
+from fastquorum.node.lane.tallies import LogGrowth, Refusals
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, Uuid
@@ -64,7 +64,7 @@ class Shell(Protocol):
     unparked: list[Unparked]
     not_leader: Callable[..., NotLeader]
     """Names the leader; set by the replica, which has to know the shell before it can tell."""
-    progress: Progress
+    progress: LogGrowth
     refusals: Refusals
 
     @property

@@ -20,7 +20,7 @@ class Moved(NamedTuple):
     """While it followed."""
 
 
-class Progress:
+class LogGrowth:
     """By how much the log's end moved in earlier sessions, and in this one. Lane lock held."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Progress:
         return Moved(appended + more, fetched) if self._leads else Moved(appended, fetched + more)
 
 
-class Refused(NamedTuple):
+class RefusedAppends(NamedTuple):
     """Appends that were not accepted, by why."""
 
     overloaded: int = 0
@@ -61,7 +61,7 @@ class Refusals:
     """Counted by whoever holds the lock that the shell says."""
 
     def __init__(self) -> None:
-        self.so_far = Refused()
+        self.so_far = RefusedAppends()
 
     def counted(self, error: E) -> E:
         """The same error, which is about to be raised."""
@@ -75,7 +75,7 @@ class Refusals:
                 too_large += 1
             case _:
                 otherwise += 1
-        self.so_far = Refused(overloaded, not_leader, too_large, otherwise)
+        self.so_far = RefusedAppends(overloaded, not_leader, too_large, otherwise)
         return error
 
 
@@ -83,5 +83,5 @@ class Tallied:
     """The part of a shell that is for people. Lane lock held, but where a shell says otherwise."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = LogGrowth()
         self.refusals = Refusals()

@@ -40,7 +40,7 @@ WAITING_MAX: Final = 1_000
 NOT_SENT: Final = -1
 
 
-class Line(Protocol):
+class BrokerConnections(Protocol):
     """How brokers are reached: the replica's connections."""
 
     def send_to_broker(
@@ -80,7 +80,7 @@ class _Channel:
 class ControlChannels:
     """The control requests of one controller to its brokers. Idle unless it leads and some broker takes them."""
 
-    def __init__(self, line: Line, timeout_us: Micros, *, is_wanted: bool) -> None:
+    def __init__(self, line: BrokerConnections, timeout_us: Micros, *, is_wanted: bool) -> None:
         """A response is waited for `timeout_us`. `is_wanted`: there may be such brokers."""
         self._line = line
         self._timeout_us = timeout_us

@@ -59,7 +59,7 @@ class Foreseen:
         return step if values[at : at + len(step.values)] == step.values else None
 
 
-class BatchFolder(batches.BatchFolder):
+class MetadataFolder(batches.BatchFolder):
     """The same, which takes over what was foreseen."""
 
     def __init__(self, kernels: Kernels) -> None:

@@ -16,7 +16,7 @@ from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BatchFault, Kernels
 from fastquorum.node.lane.port import Shell
-from fastquorum.node.metadata.folding import BatchFolder, Foreseen
+from fastquorum.node.metadata.folding import Foreseen, MetadataFolder
 from fastquorum.node.metadata.gc_pause import CollectorAtRest, spare_images
 from fastquorum.node.records.log_reader import LogReader
 from fastquorum.storage.names import checkpoint_name
@@ -50,7 +50,7 @@ class Replay:
         self.counts = PartitionCounts()
         """Counts of the image's partitions."""
         self._fold = Fold(counts=self.counts, make=kernels.untracked)
-        self._folder = BatchFolder(kernels)
+        self._folder = MetadataFolder(kernels)
         self._loading: _Loading | None = None
         self.taken_bytes = 0
         """Bytes read of the log since this was made."""

@@ -13,7 +13,7 @@ from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission, U
 from fastquorum.node.lane.peer_events import FetchFrame, FetchLink, PeerEvent
 from fastquorum.node.lane.port import Shell
 from fastquorum.node.network.fetched import Fetched
-from fastquorum.node.network.inbox import Inbox, OnResponse, Waiting
+from fastquorum.node.network.inbox import Inbox, OnResponse, WaitingFrame
 from fastquorum.node.network.links import Purpose
 from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.request_reader import QUORUM_APIS, RequestReader, api_key_of, replica_id
@@ -63,7 +63,7 @@ class Connections:
         self._voters: set[Connection] = set()
         self._held_back: set[Connection] = set()
         """Connections for which no response is made until their clients read, or are answered what came first."""
-        self._set_aside: dict[Connection, deque[Waiting]] = {}
+        self._set_aside: dict[Connection, deque[WaitingFrame]] = {}
         """What came on them meanwhile, in its order."""
 
     def is_outgoing(self, connection: Connection) -> bool:
@@ -82,7 +82,7 @@ class Connections:
         """A request that came on it has no answer yet."""
         return self.requests.owes(connection)
 
-    def is_gone(self, item: Waiting) -> bool:
+    def is_gone(self, item: WaitingFrame) -> bool:
         """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
         outgoing = self._peers.owns(item.connection)
         return not outgoing if item.is_outgoing else outgoing or item.connection not in self.requests
@@ -121,7 +121,7 @@ class Connections:
         if not may_offer or not self._shell.offer(connection, frame, now_us):
             if is_outgoing:
                 self._shell.fetch_answered(frame)
-            self._inbox.append(Waiting(connection, frame, is_outgoing))
+            self._inbox.append(WaitingFrame(connection, frame, is_outgoing))
 
     def _on_peer_events(self, events: list[PeerEvent], now_us: Micros) -> None:
         """Lock held."""
@@ -213,7 +213,7 @@ class Connections:
         with self._lock:
             return self._transport.is_crowded()
 
-    def set_aside(self, item: Waiting) -> bool:
+    def set_aside(self, item: WaitingFrame) -> bool:
         """A frame that came: True if it has to wait, for this or behind others of its connection."""
         waiting = self._set_aside.get(item.connection)
         if waiting is not None:

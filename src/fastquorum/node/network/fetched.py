@@ -25,7 +25,7 @@ class Fetched:
         self._kernels = kernels
         self._log = log
         self._lock = lock
-        self._spans: dict[int, control.Span] = {}
+        self._spans: dict[int, control.FetchedRecords] = {}
 
     def read(self, source: NodeId, message: FetchResponse, epoch_max: Epoch) -> ev.FetchResponseReceived:
         """What raft/ may see of the answer. Records are checked here."""
@@ -49,7 +49,7 @@ class Fetched:
         self._spans[_HANDLE] = span
         return span.as_event(_HANDLE)
 
-    def _read_span(self, records: bytes, epoch_max: Epoch) -> control.Span | None:
+    def _read_span(self, records: bytes, epoch_max: Epoch) -> control.FetchedRecords | None:
         """No more than one segment takes: the rest is fetched again."""
         kernels, log = self._kernels, self._log
         end_max = log.end_offset + SEGMENT_RECORDS_MAX
@@ -59,7 +59,7 @@ class Fetched:
             return control.read_span(kernels, first, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
         return span
 
-    def span(self, handle: int) -> control.Span:
+    def span(self, handle: int) -> control.FetchedRecords:
         """The records that raft/ speaks of."""
         return self._spans[handle]
 

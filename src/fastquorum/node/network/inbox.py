@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.lane.peer_events import Answer, NoAnswer
+from fastquorum.node.lane.peer_events import PeerAnswer, UnansweredRequest
 from fastquorum.raft import events as ev
 from fastquorum.wire import ApiKey, Message
 from fastquorum.wire.messages.fetch import FetchResponse
@@ -17,7 +17,7 @@ _FORWARDED_FIRST: Final = -2
 """Requests that are none of raft's are numbered downwards from here, apart from raft's own."""
 
 
-class Waiting(NamedTuple):
+class WaitingFrame(NamedTuple):
     """A frame that came while something else was to be decided: it is looked at in its turn."""
 
     connection: Connection
@@ -37,7 +37,7 @@ class Forwarded(NamedTuple):
     response: Message | None
 
 
-Item = ev.Event | Waiting | Forwarded
+Item = ev.Event | WaitingFrame | Forwarded
 
 
 class Inbox:
@@ -54,10 +54,10 @@ class Inbox:
     def append(self, item: Item) -> None:
         self._items.append(item)
 
-    def put_back(self, frames: Sequence[Waiting]) -> None:
+    def put_back(self, frames: Sequence[WaitingFrame]) -> None:
         """One connection's, which were set aside: behind everything that waits, but before what came on it later."""
         connections = {frame.connection for frame in frames}
-        is_later = (isinstance(each, Waiting) and each.connection in connections for each in self._items)
+        is_later = (isinstance(each, WaitingFrame) and each.connection in connections for each in self._items)
         at = next((at for at, later in enumerate(is_later) if later), len(self._items))
         self._items.rotate(-at)
         self._items.extendleft(reversed(frames))
@@ -88,17 +88,17 @@ class Inbox:
         if on_response is not None:
             on_response(item.response)
 
-    def add_answer(self, answer: Answer | NoAnswer) -> None:
+    def add_answer(self, answer: PeerAnswer | UnansweredRequest) -> None:
         """A peer's, to raft/ or to a request that is none of raft's."""
         match answer:
-            case Answer(_, correlation_id, _, message) if correlation_id <= _FORWARDED_FIRST:
+            case PeerAnswer(_, correlation_id, _, message) if correlation_id <= _FORWARDED_FIRST:
                 self.append(Forwarded(correlation_id, message))
-            case NoAnswer(_, correlation_id, _) if correlation_id <= _FORWARDED_FIRST:
+            case UnansweredRequest(_, correlation_id, _) if correlation_id <= _FORWARDED_FIRST:
                 self.append(Forwarded(correlation_id, None))
-            case Answer(source, correlation_id, ApiKey.FETCH, message):
+            case PeerAnswer(source, correlation_id, ApiKey.FETCH, message):
                 assert isinstance(message, FetchResponse)
                 self.append(ev.FetchResponseReceived(source, correlation_id, message, None))
-            case Answer(source, correlation_id, _, message):
+            case PeerAnswer(source, correlation_id, _, message):
                 self.append(ev.ResponseReceived(source, correlation_id, message))
-            case NoAnswer(destination, correlation_id, unsupported):
+            case UnansweredRequest(destination, correlation_id, unsupported):
                 self.append(ev.RequestFailed(destination, correlation_id, unsupported))

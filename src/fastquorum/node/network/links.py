@@ -40,7 +40,7 @@ class RequestInFlight(NamedTuple):
 
 
 @dataclass(slots=True)
-class Link:
+class PeerLink:
     """One connection to one peer, or the wish for one."""
 
     node_id: NodeId

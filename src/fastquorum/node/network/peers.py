@@ -13,8 +13,8 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
-from fastquorum.node.lane.peer_events import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent
-from fastquorum.node.network.links import Link, LinkState, Purpose, RequestInFlight
+from fastquorum.node.lane.peer_events import FetchFrame, FetchLink, PeerAnswer, PeerEvent, UnansweredRequest
+from fastquorum.node.network.links import LinkState, PeerLink, Purpose, RequestInFlight
 from fastquorum.node.ports import Transport, Unreachable
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ApiKey, ErrorCode, Frames, Message, request_header
@@ -51,8 +51,8 @@ class Peers:
         self._config = config
         self._client_id = client_id
         self._software_version = software_version
-        self._links: dict[tuple[NodeId, Purpose], Link] = {}
-        self._by_connection: dict[Connection, Link] = {}
+        self._links: dict[tuple[NodeId, Purpose], PeerLink] = {}
+        self._by_connection: dict[Connection, PeerLink] = {}
 
     def owns(self, connection: Connection) -> bool:
         """True for a connection that was made from here."""
@@ -108,7 +108,7 @@ class Peers:
         # barrier that it was sent before (lane rule 7). Its answer could not come before that one's.
         is_second = link.has_fetch and isinstance(message, FetchRequest)
         if is_second or (link.state is LinkState.DOWN and now_us < link.retry_at_us):
-            return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
+            return [*events, UnansweredRequest(destination, correlation_id, unsupported=False)]
         if link.state is LinkState.DOWN:
             self._connect(link, now_us)
         if link.state is LinkState.READY:
@@ -167,7 +167,7 @@ class Peers:
         except WireError:
             link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = request
             return self._drop(link, now_us, _NOT_KAFKA)
-        return [Answer(link.node_id, correlation_id, request.api_key, message)]
+        return [PeerAnswer(link.node_id, correlation_id, request.api_key, message)]
 
     def hang_up(self, purpose: Purpose) -> None:
         """Give up every connection that was for this, without a word to whoever waits for an answer on it."""
@@ -180,22 +180,22 @@ class Peers:
 
     # --- links --------------------------------------------------------------------------------------------------------
 
-    def _link(self, node_id: NodeId, purpose: Purpose, endpoint: Endpoint) -> Link:
+    def _link(self, node_id: NodeId, purpose: Purpose, endpoint: Endpoint) -> PeerLink:
         link = self._links.get((node_id, purpose))
         if link is not None and link.endpoint != endpoint:
             self._discard(link)
             link = None
         if link is None:
-            link = self._links[node_id, purpose] = Link(node_id, purpose, endpoint)
+            link = self._links[node_id, purpose] = PeerLink(node_id, purpose, endpoint)
         return link
 
-    def _connect(self, link: Link, now_us: Micros) -> None:
+    def _connect(self, link: PeerLink, now_us: Micros) -> None:
         link.connection = self._transport.connect(link.endpoint)
         link.state = LinkState.CONNECTING
         link.contact_us = now_us
         self._by_connection[link.connection] = link
 
-    def _is_stuck(self, link: Link, now_us: Micros) -> bool:
+    def _is_stuck(self, link: PeerLink, now_us: Micros) -> bool:
         """The other side owes an answer for too long: TCP alone may take a quarter of an hour to say that it is gone.
 
         What the lane's link has in flight is not known here; but it is only asked for again when it is of no use as it
@@ -208,7 +208,7 @@ class Peers:
             return link.contact_us <= limit
         return any(request.sent_us <= limit for request in link.in_flight.values())
 
-    def _discard(self, link: Link) -> None:
+    def _discard(self, link: PeerLink) -> None:
         """Forget a link without a word: nobody waits for it any more."""
         if link.connection != NO_CONNECTION:
             self._by_connection.pop(link.connection, None)
@@ -218,12 +218,12 @@ class Peers:
     def _no_answer(self) -> str:
         return f"no answer within {self._config.request_timeout_us / 1e6:g} s"
 
-    def _drop(self, link: Link, now_us: Micros, reason: str) -> list[PeerEvent]:
+    def _drop(self, link: PeerLink, now_us: Micros, reason: str) -> list[PeerEvent]:
         if link.connection != NO_CONNECTION:
             self._transport.close(link.connection)
         return self._lost(link, now_us, reason)
 
-    def _lost(self, link: Link, now_us: Micros, reason: str) -> list[PeerEvent]:
+    def _lost(self, link: PeerLink, now_us: Micros, reason: str) -> list[PeerEvent]:
         link.last_error = self._transport.last_error(link.endpoint) or reason
         if not (link.state is LinkState.READY and reason == _ENDED):  # which says nothing of the next attempt
             link.failed_us = now_us
@@ -241,11 +241,11 @@ class Peers:
         link.waiting.clear()
         if link.purpose is Purpose.FETCH:
             return [FetchLink(link.node_id, NO_CONNECTION, -1)]
-        return [NoAnswer(link.node_id, correlation_id, unsupported=False) for correlation_id in unanswered]
+        return [UnansweredRequest(link.node_id, correlation_id, unsupported=False) for correlation_id in unanswered]
 
     # --- handshake ----------------------------------------------------------------------------------------------------
 
-    def _send_handshake(self, link: Link) -> None:
+    def _send_handshake(self, link: PeerLink) -> None:
         version = HANDSHAKE_VERSIONS[link.handshake]
         body = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
         if version < 3:
@@ -253,7 +253,7 @@ class Peers:
         header = request_header(body, version, HANDSHAKE_CORRELATION_ID, self._client_id)
         self._send_frame(link.connection, self._frames.encode_request(header, body))
 
-    def _on_handshake(self, link: Link, frame: bytes, now_us: Micros) -> list[PeerEvent]:
+    def _on_handshake(self, link: PeerLink, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         try:
             answer = self._handshake_answer(frame, HANDSHAKE_VERSIONS[link.handshake])
         except WireError:
@@ -289,11 +289,11 @@ class Peers:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def _send(self, link: Link, correlation_id: int, message: Message, now_us: Micros) -> list[PeerEvent]:
+    def _send(self, link: PeerLink, correlation_id: int, message: Message, now_us: Micros) -> list[PeerEvent]:
         api_key = type(message).__wire__.api_key
         version = link.common_version(api_key)
         if version < 0:
-            return [NoAnswer(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
+            return [UnansweredRequest(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
         try:
             header = request_header(message, version, correlation_id, self._client_id)
             frame = self._frames.encode_request(header, message)
@@ -301,7 +301,7 @@ class Peers:
             raise
         except WireError:
             # The peer's version lacks a field that must not be lost (a pre-vote, before Vote 2).
-            return [NoAnswer(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
+            return [UnansweredRequest(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
         link.in_flight[correlation_id] = RequestInFlight(api_key, version, now_us)
         self._send_frame(link.connection, frame)
         return []

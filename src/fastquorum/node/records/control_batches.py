@@ -28,7 +28,7 @@ KRaftVersions = tuple[tuple[Offset, int], ...]
 RECOVERY_READ_BYTES = 4 * 1024 * 1024
 
 
-class Span(NamedTuple):
+class FetchedRecords(NamedTuple):
     """The good records of a Fetch response, and the control records among them."""
 
     data: bytes
@@ -65,7 +65,7 @@ def encode_batch(
 
 def read_span(
     kernels: Kernels, records: bytes, expected_offset: Offset, *, epoch_min: Epoch, epoch_max: Epoch
-) -> Span | None:
+) -> FetchedRecords | None:
     """The good prefix that continues the log; None if there is none, to be fetched again by raft's will.
 
     Raises WireError if a good batch holds a control record that does not decode, or a voter set that is none.
@@ -75,7 +75,7 @@ def read_span(
         return None
     data = records[: scan.valid_bytes]
     voter_sets, kraft_versions = _rafts(kernels, data) if scan.control_count else ((), ())
-    return Span(data, scan, voter_sets, kraft_versions)
+    return FetchedRecords(data, scan, voter_sets, kraft_versions)
 
 
 def _rafts(kernels: Kernels, data: Buffer) -> tuple[VoterSets, KRaftVersions]:

@@ -13,7 +13,7 @@ from typing import Final
 from fastquorum.errors import ConfigError
 from fastquorum.node.settings.kafka_file import Ignored
 from fastquorum.node.settings.parsing import Value
-from fastquorum.node.settings.settings import VARIABLE_PREFIX, VARIABLES, Source, collect
+from fastquorum.node.settings.settings import VARIABLE_PREFIX, VARIABLES, SettingsSource, collect
 
 NOT_SETTINGS: Final = frozenset(VARIABLE_PREFIX + name for name in ("FAILPOINTS", "BUILD_KIND"))
 """Variables of our own that other parts read."""
@@ -26,7 +26,7 @@ _NEAR: Final = 0.8
 """From here on a name is rather a setting's, mistyped, than something else (`difflib`, the prefix left out)."""
 
 
-def from_environment(source: Source, on_ignored: Ignored | None = None) -> dict[str, Value]:
+def from_environment(source: SettingsSource, on_ignored: Ignored | None = None) -> dict[str, Value]:
     """Return settings by name, from variables that begin with FASTQUORUM_.
 
     Args:
@@ -46,7 +46,7 @@ def from_environment(source: Source, on_ignored: Ignored | None = None) -> dict[
             unknown.append(name)
     if unknown and on_ignored is not None:
         on_ignored(source.name, sorted(unknown))
-    return collect(Source(source.name, mine), VARIABLES, frozenset())
+    return collect(SettingsSource(source.name, mine), VARIABLES, frozenset())
 
 
 def _is_of_the_platform(name: str, value: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fastquorum.errors import ConfigError
-from fastquorum.node.settings.settings import FILE_KEYS, WITHOUT_EFFECT, Source
+from fastquorum.node.settings.settings import FILE_KEYS, WITHOUT_EFFECT, SettingsSource
 from fastquorum.types import LISTENER_NAME
 
 _ROLES: Final = "process.roles"
@@ -64,7 +64,7 @@ def _with_suggestion(key: str) -> str:
     return f"{key} (is {near[0]} meant?)" if near else key
 
 
-def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
+def translated(source: SettingsSource, on_ignored: Ignored | None = None) -> SettingsSource:
     """The file as one of this node's own; itself, if it is no file of Kafka's.
 
     Args:
@@ -92,10 +92,10 @@ def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
     for key in unknown:
         if on_ignored is not None or key in _STOCK:
             del values[key]
-    return Source(source.name, values)
+    return SettingsSource(source.name, values)
 
 
-def _tell(on_ignored: Ignored | None, source: Source, keys: Sequence[str]) -> None:
+def _tell(on_ignored: Ignored | None, source: SettingsSource, keys: Sequence[str]) -> None:
     if keys and on_ignored is not None:
         on_ignored(source.name, sorted(keys))
 

@@ -24,7 +24,7 @@ from fastquorum.types import Endpoint, Micros, NodeId, VoterSet
 VARIABLE_PREFIX: Final = "FASTQUORUM_"
 
 
-class Source(NamedTuple):
+class SettingsSource(NamedTuple):
     """Where settings come from, by name, and what it says: key to text, or to a value of the right type already."""
 
     name: str
@@ -277,7 +277,7 @@ def default_text(setting: Setting) -> str:
 
 def from_arguments(values: Mapping[str, object]) -> dict[str, Value]:
     """Settings by name. None means not given. Times are in microseconds here, as the fields' names say."""
-    source = Source("argument", {name: value for name, value in values.items() if value is not None})
+    source = SettingsSource("argument", {name: value for name, value in values.items() if value is not None})
     found: dict[str, Value] = {}
     for name, value in source.values.items():
         setting = _BY_NAME.get(name)
@@ -287,7 +287,7 @@ def from_arguments(values: Mapping[str, object]) -> dict[str, Value]:
     return found
 
 
-def from_file(source: Source) -> dict[str, Value]:
+def from_file(source: SettingsSource) -> dict[str, Value]:
     """Settings by name, from the dotted keys of a properties or TOML file."""
     return collect(source, _BY_KEY, WITHOUT_EFFECT)
 
@@ -309,7 +309,7 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
     return settings
 
 
-def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
+def collect(source: SettingsSource, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
     """Return the source's values by setting. ConfigError names a key that is not known, or whose value is bad."""
     found: dict[str, Value] = {}
     keys: dict[str, str] = {}

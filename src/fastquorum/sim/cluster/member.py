@@ -13,7 +13,7 @@ from fastquorum.broker.states import State
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.ids import random_id
 from fastquorum.kernels import Buffer, Kernels
-from fastquorum.node.lane.peer_events import Answer, NoAnswer, PeerEvent
+from fastquorum.node.lane.peer_events import PeerAnswer, PeerEvent, UnansweredRequest
 from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.cluster.heartbeats import heartbeat_in
@@ -205,10 +205,10 @@ class SimMember(PlainTransport):
     def _tell(self, events: Iterable[PeerEvent]) -> None:
         for event in events:
             now_us = self.clock.now_us
-            if isinstance(event, Answer):
+            if isinstance(event, PeerAnswer):
                 link = Link(event.source)
                 self._carry_out(self.agent.on_answer(link, event.correlation_id, event.message, now_us))
-            elif isinstance(event, NoAnswer):
+            elif isinstance(event, UnansweredRequest):
                 link = Link(event.destination)
                 number, unsupported = event.correlation_id, event.unsupported
                 self._carry_out(self.agent.on_unanswered(link, number, "no answer", now_us, unsupported=unsupported))

@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.api.producer import producer_id
-from fastquorum.client.producer import Placed, Producer
+from fastquorum.client.producer import BatchPlace, ResumedProducer
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced, RecordTooLarge, ReplayDiffers
 from fastquorum.kernels import Kernels
@@ -84,7 +84,7 @@ class Appended(NamedTuple):
     end_offset: Offset = -1
     """Exclusive. What lies between may be others' as well."""
 
-    def and_chunk(self, record_count: int, placed: Placed) -> "Appended":
+    def and_chunk(self, record_count: int, placed: BatchPlace) -> "Appended":
         first_offset = self.first_offset if self.chunks else placed.base_offset
         end_offset = placed.base_offset + record_count
         return Appended(self.rows + record_count, self.chunks + 1, self.found + placed.is_old, first_offset, end_offset)
@@ -110,7 +110,7 @@ def append_rows(
     """
     done = Appended()
     with QuorumClient(options.bootstrap, kernels) as client:
-        producer = Producer(client, kernels, options.timeout_s)
+        producer = ResumedProducer(client, kernels, options.timeout_s)
         try:
             is_done = part.is_named_job and producer.is_known(part.division_id)
             for number, chunk in enumerate(chunks(batches, options.batch_bytes_max)):
@@ -133,7 +133,7 @@ def note_done(part: WritePart, partitions: int, options: WriteOptions, kernels: 
     """
     with QuorumClient(options.bootstrap, kernels) as client:
         try:
-            Producer(client, kernels, options.timeout_s).note(part.division_id, partitions)
+            ResumedProducer(client, kernels, options.timeout_s).note(part.division_id, partitions)
         except ProducerFenced as error:
             raise ReplayDiffers(
                 f"{part.writer}: it was written before with another number of partitions than {partitions}; what is "
@@ -142,7 +142,7 @@ def note_done(part: WritePart, partitions: int, options: WriteOptions, kernels: 
 
 
 def _append(
-    producer: Producer,
+    producer: ResumedProducer,
     chunk: Chunk,
     kernels: Kernels,
     stamp: Stamp,
@@ -150,7 +150,7 @@ def _append(
     timestamp_ms: int,
     *,
     has_others: bool,
-) -> Placed:
+) -> BatchPlace:
     """`has_others`: somebody else has written chunks of this partition, and may not be dead."""
     try:
         placed = producer.append(encoded(chunk, kernels, stamp, timestamp_ms))

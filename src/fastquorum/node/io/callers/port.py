@@ -40,7 +40,7 @@ class Pending(Protocol):
         """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
 
 
-class Waiting(Pending, Protocol):
+class PendingBarrier(Pending, Protocol):
     """The same of a barrier: the high watermark."""
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -13,7 +13,7 @@ from fastquorum.kernels import Buffer, Outcome
 from fastquorum.kernels.producers import Stamp
 from fastquorum.node.io import handles
 from fastquorum.node.io.callers.gate import Gate
-from fastquorum.node.io.callers.port import LoopBridge, Waiter, Waiting
+from fastquorum.node.io.callers.port import LoopBridge, PendingBarrier, Waiter
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.lane.port import Shell
 from fastquorum.timeouts import wait_s
@@ -21,7 +21,7 @@ from fastquorum.types import Offset
 
 
 class Result:
-    """A `Waiting` that is the ticket of an append or a barrier.
+    """A `PendingBarrier` that is the ticket of an append or a barrier.
 
     A lock that is held until the fate is known is the cheapest such thing there is.
     """
@@ -131,14 +131,14 @@ class ThreadCallers(handles.Guarded):
         self._shell = shell
         self._gate = gate
 
-    def append(self, values: Buffer | Sequence[Buffer], *, waits: bool) -> Waiting:
+    def append(self, values: Buffer | Sequence[Buffer], *, waits: bool) -> PendingBarrier:
         """Append one value, bytes, or several in one batch. If the caller `waits` at once, it is written at once."""
         self._gate.check_appends()
         result = Result()
         self._shell.append(_batch_of(values), result, now_us())
         return result
 
-    def append_each(self, values: list[bytes]) -> Sequence[Waiting]:
+    def append_each(self, values: list[bytes]) -> Sequence[PendingBarrier]:
         """Append each value by itself. Its result has what it alone is refused with."""
         self._gate.check_appends()
         return [self._append_or_fail(value) for value in values]
@@ -151,14 +151,14 @@ class ThreadCallers(handles.Guarded):
             result.failed(error)
         return result
 
-    def append_stamped(self, batch: bytes, stamp: Stamp) -> Waiting:
+    def append_stamped(self, batch: bytes, stamp: Stamp) -> PendingBarrier:
         """Append a producer's batch, once. Its result may also have OutOfOrderSequence, ProducerFenced."""
         self._gate.check_appends()
         result = Result()
         self._shell.append_encoded(bytearray(batch), stamp.record_count, result, now_us(), stamp)
         return result
 
-    def begin_barrier(self) -> Waiting:
+    def begin_barrier(self) -> PendingBarrier:
         """Begin a linearizable read."""
         self._gate.check_open()
         result = Result()

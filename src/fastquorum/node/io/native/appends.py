@@ -18,7 +18,7 @@ Fail = Callable[[Any, FastQuorumError], None]
 
 
 @dataclass(slots=True)
-class Appends:
+class CallAppends:
     """The appends of one call, each with its waiter."""
 
     submit: Submit
@@ -29,22 +29,22 @@ class Appends:
     sizes: list[tuple[int, int]]
     """Records and bytes of each."""
 
-    def only(self, positions: Sequence[int]) -> Appends:
+    def only(self, positions: Sequence[int]) -> CallAppends:
         values, waiting, sizes = ([every[at] for at in positions] for every in (self.values, self.waiting, self.sizes))
-        return Appends(self.submit, self.fail, values, waiting, sizes)
+        return CallAppends(self.submit, self.fail, values, waiting, sizes)
 
 
-def one_append(submit: Submit, fail: Fail, values: Buffer | Sequence[Buffer], waiting: object) -> Appends:
+def one_append(submit: Submit, fail: Fail, values: Buffer | Sequence[Buffer], waiting: object) -> CallAppends:
     """One batch of values. They are copied, for the caller may change them while they wait."""
     if isinstance(values, bytes | bytearray | memoryview):
         values = (values,)
     kept = [bytes(memoryview(value)) for value in values]
-    return Appends(submit, fail, [kept], [waiting], [(len(kept), sum(map(len, kept)))])
+    return CallAppends(submit, fail, [kept], [waiting], [(len(kept), sum(map(len, kept)))])
 
 
-def each_append(submit: Submit, fail: Fail, values: list[bytes], waiting: list[Any]) -> Appends:
+def each_append(submit: Submit, fail: Fail, values: list[bytes], waiting: list[Any]) -> CallAppends:
     """Values by themselves."""
-    return Appends(submit, fail, values, waiting, [(1, len(value)) for value in values])
+    return CallAppends(submit, fail, values, waiting, [(1, len(value)) for value in values])
 
 
 class AppendQueue:
@@ -53,17 +53,17 @@ class AppendQueue:
     def __init__(self) -> None:
         self.records = self.bytes = 0
         """Totals of all that wait."""
-        self._calls: deque[Appends] = deque()
+        self._calls: deque[CallAppends] = deque()
 
     def __len__(self) -> int:
         return len(self._calls)
 
     @property
-    def first(self) -> Appends:
+    def first(self) -> CallAppends:
         """The oldest call's."""
         return self._calls[0]
 
-    def append(self, appends: Appends) -> None:
+    def append(self, appends: CallAppends) -> None:
         self._calls.append(appends)
         self._count(appends, 1)
 
@@ -76,7 +76,7 @@ class AppendQueue:
             self._calls.appendleft(still)
             self._count(still, 1)
 
-    def _count(self, appends: Appends, sign: int) -> None:
+    def _count(self, appends: CallAppends, sign: int) -> None:
         for records, size_bytes in appends.sizes:
             self.records += sign * records
             self.bytes += sign * size_bytes

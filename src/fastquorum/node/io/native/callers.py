@@ -18,7 +18,7 @@ from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooL
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderSession
-from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused, one_append
+from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
 from fastquorum.node.lane.port import LaneSession
@@ -117,12 +117,12 @@ class NativeCallers(Tallied):
         found = self._numbers.error(code) or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
-    def raise_refused(self, verdict: int, appends: Appends) -> None:
+    def raise_refused(self, verdict: int, appends: CallAppends) -> None:
         """An append that was not taken at once: queued if raft/ is deciding, else raises why not."""
         for _, error in self.not_taken((verdict,), lambda: appends):
             raise error
 
-    def not_taken(self, offsets: Sequence[int], appends_of: Callable[[], Appends]) -> list[Refused]:
+    def not_taken(self, offsets: Sequence[int], appends_of: Callable[[], CallAppends]) -> list[Refused]:
         """Which of many are refused, and why; the others that were not taken at once wait for raft/'s decision."""
         if not offsets or min(offsets) >= 0:
             return []
@@ -134,7 +134,7 @@ class NativeCallers(Tallied):
             self._count_refused(error)
         return refused
 
-    def _wait_for_raft(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> None:
+    def _wait_for_raft(self, appends: CallAppends, frozen: list[int], refused: list[Refused]) -> None:
         """Unless it has decided meanwhile, or there is no room; `refused` is added to."""
         with self.lock:
             if not self._queue:
@@ -143,7 +143,7 @@ class NativeCallers(Tallied):
         if must_wait:
             self._shell.rouse()
 
-    def _judged(self, offsets: Sequence[int], appends: Appends) -> tuple[list[Refused], list[int]]:
+    def _judged(self, offsets: Sequence[int], appends: CallAppends) -> tuple[list[Refused], list[int]]:
         """Return the appends that are refused, and the positions of those that must wait."""
         refused: list[Refused] = []
         frozen: list[int] = []
@@ -154,7 +154,7 @@ class NativeCallers(Tallied):
                 refused.append((at, self._error_for(offset, *appends.sizes[at])))
         return refused, frozen
 
-    def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
+    def _tried_again(self, appends: CallAppends, frozen: list[int], refused: list[Refused]) -> list[int]:
         """Lock held. None waits; if raft/ has decided meanwhile, these need not. Else whoever comes a moment later
         would have to wait behind these for the replica's thread, and those after it again. Those that must wait."""
         again = appends.only(frozen)
@@ -162,7 +162,7 @@ class NativeCallers(Tallied):
         refused += [(frozen[at], error) for at, error in more]
         return [frozen[at] for at in still]
 
-    def _keep(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> bool:
+    def _keep(self, appends: CallAppends, frozen: list[int], refused: list[Refused]) -> bool:
         """Lock held. Those that must wait do so, where `drain` finds them, as long as there is room. False: none."""
         records, waiting_bytes = self.waiting()
         kept: list[int] = []
@@ -241,7 +241,7 @@ class NativeCallers(Tallied):
                 return
         self._shell.release_appends()
 
-    def _submitted(self, appends: Appends) -> tuple[list[Refused], list[int]]:
+    def _submitted(self, appends: CallAppends) -> tuple[list[Refused], list[int]]:
         """See `_judged`."""
         if not self.is_leader:
             return self._judged([AppendVerdict.NOT_LEADER] * len(appends.values), appends)

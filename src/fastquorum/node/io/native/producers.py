@@ -15,7 +15,7 @@ from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderSession
 from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
 from fastquorum.node.io.clock import wall_clock_ms
-from fastquorum.node.io.native.appends import AppendQueue, Appends, Refused
+from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused
 from fastquorum.node.io.native.callers import NativeCallers, Passing, fail_ticket
 from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
@@ -34,7 +34,7 @@ class NativeProducers(NativeCallers):
         """Take what NativeCallers takes."""
         super().__init__(**given)
         self._producer_states = ProducerStates(self.log, self._kernels, wall_clock_ms)
-        self._confirming = Confirming[Appends](
+        self._confirming = Confirming[CallAppends](
             self.lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
         )
         self._refused = AppendQueue()
@@ -49,7 +49,7 @@ class NativeProducers(NativeCallers):
         def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held
             return (self._append_stamped(batches[0], record_count, timestamp_ms, tickets[0], stamp, now_us, True),)
 
-        appends = Appends(submit, fail_ticket, [batch], [ticket], [(record_count, len(batch))])
+        appends = CallAppends(submit, fail_ticket, [batch], [ticket], [(record_count, len(batch))])
         self._raise_if_stopped()
         with self.lock:  # from the look for doubles to the note of what was appended
             try:
@@ -107,7 +107,7 @@ class NativeProducers(NativeCallers):
         records, size_bytes = super().waiting()
         return records + self._refused.records, size_bytes + self._refused.bytes
 
-    def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
+    def _tried_again(self, appends: CallAppends, frozen: list[int], refused: list[Refused]) -> list[int]:
         """See `NativeCallers._tried_again`. What a deposed leader says of a producer's batch is not final here,
         either."""
         try:
@@ -116,7 +116,7 @@ class NativeProducers(NativeCallers):
             self._refuse_unless_deposed(appends.only(frozen))
             return []
 
-    def _submitted(self, appends: Appends) -> tuple[list[Refused], list[int]]:
+    def _submitted(self, appends: CallAppends) -> tuple[list[Refused], list[int]]:
         """See `_judged`; of a producer's batch nothing was looked at before its turn came."""
         try:
             return super()._submitted(appends)
@@ -129,7 +129,7 @@ class NativeProducers(NativeCallers):
 
     # --- appends that their producer's state forbids, lock held -------------------------------------------------------
 
-    def _refuse_unless_deposed(self, appends: Appends) -> None:
+    def _refuse_unless_deposed(self, appends: CallAppends) -> None:
         """One append. Raises Overloaded."""
         overloaded = self._has_no_room(*self.waiting(), *appends.sizes[0])
         if overloaded is not None:
@@ -141,7 +141,7 @@ class NativeProducers(NativeCallers):
     def _begin_confirming(self, ticket: BarrierTicket) -> bool:
         return self._shell.barrier_mail(self._mailbox, Passing(ticket)) >= 0
 
-    def _judge_again(self, appends: Appends) -> None:
+    def _judge_again(self, appends: CallAppends) -> None:
         """One append. This node led after it had come: what is refused now, is refused for good."""
         refused: list[Refused] = []
         frozen = [0]
@@ -158,7 +158,7 @@ class NativeProducers(NativeCallers):
             self._count_refused(final)
             self._fates.append((appends.fail, appends.waiting[0], final))
 
-    def _fail_refused(self, appends: list[Appends], error: FastQuorumError) -> None:
+    def _fail_refused(self, appends: list[CallAppends], error: FastQuorumError) -> None:
         for each in appends:
             self._refused.keep_of_first([])
             self._fates.append((each.fail, each.waiting[0], copy.copy(error)))

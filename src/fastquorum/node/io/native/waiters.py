@@ -10,7 +10,7 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer, Outcome
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.callers.gate import Gate
-from fastquorum.node.io.callers.port import LoopBridge, Waiter, Waiting
+from fastquorum.node.io.callers.port import LoopBridge, PendingBarrier, Waiter
 from fastquorum.node.io.callers.tickets import LoopCallers, ThreadCallers
 from fastquorum.node.io.native.appends import each_append, one_append
 from fastquorum.node.io.native.shell import NativeShell
@@ -88,7 +88,7 @@ class NativeThreadCallers(ThreadCallers):
         self._native = shell
         self._new_slot = load_shell().Slot
 
-    def append(self, values: Buffer | Sequence[Buffer], *, waits: bool) -> Waiting:
+    def append(self, values: Buffer | Sequence[Buffer], *, waits: bool) -> PendingBarrier:
         """A caller with more to append leaves the writing to the native thread."""
         if self._gate.refuses_appends:
             self._gate.check_appends()
@@ -103,7 +103,7 @@ class NativeThreadCallers(ThreadCallers):
     def _append_again(self, values: list[list[bytes]], slots: list[Slot]) -> Sequence[int]:
         return (self._native.append_slot(values[0], slots[0], has_waited=True),)
 
-    def append_each(self, values: list[bytes]) -> Sequence[Waiting]:
+    def append_each(self, values: list[bytes]) -> Sequence[PendingBarrier]:
         self._gate.check_appends()
         slots = [self._new_slot(self._driver) for _ in values]
         verdicts = self._native.append_slots(values, slots)
@@ -116,7 +116,7 @@ class NativeThreadCallers(ThreadCallers):
     def _append_each_again(self, values: list[bytes], slots: list[Slot]) -> Sequence[int]:
         return self._native.append_slots(values, slots, have_waited=True)
 
-    def begin_barrier(self) -> Waiting:
+    def begin_barrier(self) -> PendingBarrier:
         self._gate.check_open()
         slot = self._new_slot(self._driver)
         self._driver.check_begun(self._native.barrier_slot(slot))

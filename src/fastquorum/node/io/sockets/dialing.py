@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.addresses import AddressError
 from fastquorum.errnos import reason
-from fastquorum.node.io.sockets.resolving import Address, Found, Resolver, last_known, literal, prefer
+from fastquorum.node.io.sockets.resolving import Address, Resolution, Resolver, last_known, literal, prefer
 from fastquorum.node.io.sockets.waking import waking_epoll
 from fastquorum.types import Endpoint, address_text
 
@@ -80,7 +80,7 @@ class _Dial:
             return min(max(self._name_server_until_s, self._next_s), self._until_s)
         return self._until_s
 
-    def on_found(self, found: Found, now_s: float) -> None:
+    def on_found(self, found: Resolution, now_s: float) -> None:
         """The name server has answered, or failed."""
         self._is_found = True
         if found.addresses:
@@ -193,7 +193,7 @@ class _Loop:
         self._guard = threading.Lock()
         """Guards the three below."""
         self._new: dict[int, tuple[Endpoint, float, float]] = {}
-        self._found: deque[tuple[int, Found]] = deque()
+        self._found: deque[tuple[int, Resolution]] = deque()
         self._cancelled: set[int] = set()
         self._resolver = Resolver(self._on_found)
         self._dials: dict[int, _Dial] = {}
@@ -310,7 +310,7 @@ class _Loop:
         if self._by_descriptor.pop(sock.fileno(), None) is not None:
             self._epoll.unregister(sock)
 
-    def _on_found(self, number: int, found: Found) -> None:
+    def _on_found(self, number: int, found: Resolution) -> None:
         """In a thread of the resolver's."""
         with self._guard:
             self._found.append((number, found))

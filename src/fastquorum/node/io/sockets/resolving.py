@@ -37,14 +37,14 @@ class Address(NamedTuple):
     address: Any
 
 
-class Found(NamedTuple):
+class Resolution(NamedTuple):
     """The end of a look-up: addresses, or why there are none."""
 
     addresses: tuple[Address, ...]
     reason: str = ""
 
 
-Report = Callable[[Any, Found], None]
+Report = Callable[[Any, Resolution], None]
 
 
 def literal(host: str, port: int) -> Address | None:
@@ -75,7 +75,7 @@ class Resolver:
         """Nobody waits for it any more."""
         _lookups.withdraw(host, self, token)
 
-    def found(self, waiter: "_Waiter", found: Found) -> None:
+    def found(self, waiter: "_Waiter", found: Resolution) -> None:
         """Called by the look-up."""
         addresses = tuple(_with_port(each, waiter.port) for each in found.addresses)
         self._report(waiter.token, found._replace(addresses=addresses))
@@ -94,12 +94,12 @@ def prefer(host: str, address: Address) -> None:
         _lookups.kept[host] = (bare, *(each for each in kept if each != bare))
 
 
-def look_up(hosts: Iterable[str], timeout_s: float) -> dict[str, Found]:
+def look_up(hosts: Iterable[str], timeout_s: float) -> dict[str, Resolution]:
     """Look names up, all at once, and wait for them. One that takes longer has no addresses."""
-    found: dict[str, Found] = {}
+    found: dict[str, Resolution] = {}
     changed = threading.Condition()
 
-    def report(host: str, each: Found) -> None:
+    def report(host: str, each: Resolution) -> None:
         with changed:
             found[host] = each
             changed.notify()
@@ -110,7 +110,7 @@ def look_up(hosts: Iterable[str], timeout_s: float) -> dict[str, Found]:
         resolver.submit(host, host, 0)
     with changed:
         changed.wait_for(lambda: len(found) == len(wanted), timeout_s)
-        late = Found((), f"no name server has answered within {timeout_s:g} s")
+        late = Resolution((), f"no name server has answered within {timeout_s:g} s")
         result = {host: found.get(host, late) for host in wanted}
     for host in wanted:
         resolver.withdraw(host, host)
@@ -203,14 +203,14 @@ class _Lookups:
                 thread.start()
                 return
             except RuntimeError as error:  # the system gives no more threads
-                following = self._finish(following, Found((), f"{following.host} cannot be resolved: {error}"))
+                following = self._finish(following, Resolution((), f"{following.host} cannot be resolved: {error}"))
 
     def _run(self, lookup: _Lookup) -> None:
         following: _Lookup | None = lookup
         while following is not None:
             following = self._finish(following, _look_up(following.host))
 
-    def _finish(self, lookup: _Lookup, found: Found) -> _Lookup | None:
+    def _finish(self, lookup: _Lookup, found: Resolution) -> _Lookup | None:
         """Tell whoever waits; the next name for this thread, if there is one."""
         with self._guard:
             was_troubled = lookup.host in self._troubled
@@ -219,7 +219,7 @@ class _Lookups:
             if found.addresses:
                 self._troubled.discard(lookup.host)
                 self._keep(lookup.host, found.addresses)
-                found = Found(self.kept[lookup.host])
+                found = Resolution(self.kept[lookup.host])
             elif len(self._troubled) < KEPT_MAX:
                 self._troubled.add(lookup.host)
             del self._by_host[lookup.host]
@@ -239,14 +239,14 @@ class _Lookups:
             self.kept.pop(next(iter(self.kept)))
 
 
-def _look_up(host: str) -> Found:
+def _look_up(host: str) -> Resolution:
     try:
         listed = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Found((), f"{host} cannot be resolved: {reason}")
+        return Resolution((), f"{host} cannot be resolved: {reason}")
     different = dict.fromkeys(_with_port(Address(family, address), 0) for family, _, _, _, address in listed)
-    return Found(_in_turn(tuple(different)))
+    return Resolution(_in_turn(tuple(different)))
 
 
 def _in_turn(addresses: tuple[Address, ...]) -> tuple[Address, ...]:
