@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from fastquorum.kernels.lane import FollowerSession, LaneMode, LaneState, LeaderSession, PeerState
+from fastquorum.kernels.lane import LaneMode, LaneSession, LaneState, LeaderSession, PeerState
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch, ReplicaKey
 
 
@@ -89,7 +89,7 @@ class FakeLog:
 class FakeLane:
     """What the frozen lane would tell."""
 
-    session: LeaderSession | FollowerSession | None = None
+    session: LaneSession | None = None
     high_watermark: Offset = -1
     leader_contact_us: Micros = -1
     fetch_sent_us: Micros = -1
@@ -111,7 +111,7 @@ class FakeLane:
             fetch_in_flight=1 if self.fetch_sent_us >= 0 else -1,
         )
 
-    def settle(self, session: LeaderSession | FollowerSession | None) -> None:
+    def settle(self, session: LaneSession | None) -> None:
         """Go on or open anew, like the replica."""
         if session is not None and type(session) is type(self.session):
             assert self.session is not None

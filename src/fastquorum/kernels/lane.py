@@ -132,7 +132,10 @@ class FollowerSession(NamedTuple):
     fetch_wait_us_max: Micros
 
 
-def same_session(a: LeaderSession | FollowerSession | None, b: LeaderSession | FollowerSession | None) -> bool:
+LaneSession = LeaderSession | FollowerSession
+
+
+def same_session(a: LaneSession | None, b: LaneSession | None) -> bool:
     """Equal but for the high watermark, which moves on inside the lane; everything else makes another session."""
     if a is None or b is None:
         return a is b

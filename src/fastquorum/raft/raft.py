@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FatalError
-from fastquorum.kernels.lane import FollowerSession, LaneState, LeaderSession, same_session
+from fastquorum.kernels.lane import LaneSession, LaneState, same_session
 from fastquorum.raft import answers, describe, fetches, moves, requests, voter_updates
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, Halt, LeadershipChanged, ShutdownComplete
@@ -207,7 +207,7 @@ class Raft:
         """What would be appended to raise it, as of the last step; none if it cannot be."""
         return voter_updates.raising_records(self._core, kraft_version)
 
-    def lane_session(self) -> LeaderSession | FollowerSession | None:
+    def lane_session(self) -> LaneSession | None:
         """What the lane is to be opened with once the step's effects are carried out; None: it stays closed."""
         role = self._core.role
         if self._is_over or not self._is_started:

@@ -7,12 +7,11 @@ are thus later than the native ones by what the call did after it.
 from typing import Any, NamedTuple
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.kernels.lane import Connection, LaneState, LeaderSession, Output, Send, same_session
+from fastquorum.kernels.lane import Connection, LaneSession, LaneState, LeaderSession, Output, Send, same_session
 from fastquorum.kernels.producers import ProducedBatch
 from fastquorum.kernels.stages import Nanos, StageHistogram, TraceRead, load_stages
 from fastquorum.node.io.clock import now_ns
 from fastquorum.node.lane.appends import Queued
-from fastquorum.node.lane.port import LaneSession
 from fastquorum.node.lane.python_shell import LaneShell
 from fastquorum.node.ports import AppendTicket
 from fastquorum.types import Micros, Offset

@@ -19,6 +19,7 @@ from fastquorum.kernels.lane import (
     HandUp,
     Lane,
     LaneMode,
+    LaneSession,
     LaneState,
     LeaderSession,
     ObserversInformed,
@@ -31,7 +32,7 @@ from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, AppendQueues,
 from fastquorum.node.lane.barriers import LaneBarriers
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import LaneSession, with_answered
+from fastquorum.node.lane.port import with_answered
 from fastquorum.node.lane.producer_states import ProducerStates
 from fastquorum.node.lane.tallies import Tallied
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock

@@ -11,15 +11,7 @@ from typing import Protocol
 
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Buffer, SteadyBeats
-from fastquorum.kernels.lane import (
-    Connection,
-    FetchAdmission,
-    FollowerSession,
-    HandUp,
-    LaneState,
-    LeaderSession,
-    Unparked,
-)
+from fastquorum.kernels.lane import Connection, FetchAdmission, HandUp, LaneSession, LaneState, Unparked
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.lane.peer_events import FetchLink
@@ -27,8 +19,6 @@ from fastquorum.node.lane.tallies import LogGrowth, Refusals
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, NodeId, Offset, Uuid
-
-LaneSession = LeaderSession | FollowerSession
 
 
 def with_answered(state: LaneState, answered: int) -> LaneState:

@@ -20,13 +20,14 @@ from fastquorum.kernels.lane import (
     FetchAdmission,
     FollowerSession,
     LaneMode,
+    LaneSession,
     LaneState,
     LeaderSession,
     same_session,
 )
 from fastquorum.node.lane.callers import LaneCallers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import LaneSession, with_answered
+from fastquorum.node.lane.port import with_answered
 from fastquorum.types import Micros, NodeId, Offset
 
 

@@ -17,11 +17,10 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels.codes import AppendVerdict
-from fastquorum.kernels.lane import LeaderSession
+from fastquorum.kernels.lane import LaneSession, LeaderSession
 from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
-from fastquorum.node.lane.port import LaneSession
 from fastquorum.node.lane.tallies import Tallied
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log

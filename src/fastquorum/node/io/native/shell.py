@@ -22,6 +22,7 @@ from fastquorum.kernels.lane import (
     FollowerSession,
     HandUp,
     LaneMode,
+    LaneSession,
     LaneState,
     LeaderSession,
     Unparked,
@@ -32,7 +33,7 @@ from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native.producers import NativeProducers
 from fastquorum.node.lane.peer_events import FetchLink
-from fastquorum.node.lane.port import LaneSession, NativeFastPath, with_answered
+from fastquorum.node.lane.port import NativeFastPath, with_answered
 from fastquorum.node.lane.produce_answers import produce_answers
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log.log import Log
