@@ -32,7 +32,7 @@ cdef class SteadyBeats:
     def keep(self, beat):
         cdef CppSteadyBeat kept
         if not beat_answer_bytes_min <= len(beat.answer) <= beat_answer_bytes_max:
-            raise UsageError(f"{len(beat.answer)} bytes are no answer to a heartbeat")
+            raise UsageError(f"{len(beat.answer)} bytes cannot be an answer to a heartbeat")
         kept.broker_id = beat.broker_id
         kept.broker_epoch = beat.broker_epoch
         kept.version = beat.version

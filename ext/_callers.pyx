@@ -24,11 +24,11 @@ cdef int64_t _SMALL_BYTES = 4096  # copied with the GIL held; beyond it is let g
 cdef int _to_slices(list values, list waiting, vector[Slice] &slices) except -1:
     cdef Py_ssize_t i
     if len(waiting) != len(values):
-        raise ValueError(f"{len(values)} values, and {len(waiting)} who wait for them")
+        raise ValueError(f"{len(values)} values, and {len(waiting)} waiters for them")
     slices.resize(len(values))
     for i in range(len(values)):
         if not PyBytes_CheckExact(values[i]):
-            raise TypeError("a value that is no bytes")
+            raise TypeError("a value is not bytes")
         slices[i].data = <const uint8_t *>PyBytes_AS_STRING(values[i])
         slices[i].size = PyBytes_GET_SIZE(values[i])
     return 0

@@ -249,7 +249,7 @@ cdef int64_t _stamp(_RecordsSource source, tuple items, int64_t base_timestamp_m
         given = items[i].timestamp_ms
         timestamp = PyLong_AsLongLongAndOverflow(given, &overflow)
         if overflow:
-            raise UsageError(f"timestamp_ms {given} is no int64")
+            raise UsageError(f"timestamp_ms {given} is not an int64")
         if timestamp == -1:
             timestamp = base_timestamp_ms
         # Wraps as Java's long arithmetic does: base + delta gives the timestamp back, whatever the two are.
@@ -284,7 +284,7 @@ cdef int _point(_RecordsSource source, tuple items) except -1:
             try:
                 encoded = name.encode()
             except UnicodeEncodeError as error:
-                raise UsageError(f"header key {name!r} is no valid Unicode text") from error
+                raise UsageError(f"header key {name!r} is not valid Unicode text") from error
             source.holders.append((encoded, header_value))
             to_slice(encoded, &source.headers[row].key, source.holders)
             _nullable(header_value, &source.headers[row].value, source.holders)

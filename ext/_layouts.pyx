@@ -17,14 +17,14 @@ cdef object _FRESH = Fresh.FRESH
 cdef Py_ssize_t _slot(object cls, str name) except -1:
     cdef Py_ssize_t offset = slot_of(<PyTypeObject *>cls, <PyObject *>name)
     if offset < 0:
-        raise TypeError(f"{cls.__qualname__}.{name} is no slot")
+        raise TypeError(f"{cls.__qualname__}.{name} is not a slot")
     return offset
 
 
 cdef int fill_struct(CppStructLayout *to, object layout) except -1:
     cls = layout.cls
     if not isinstance(cls, type):
-        raise TypeError(f"{cls!r} is no class")
+        raise TypeError(f"{cls!r} is not a class")
     to.type = <PyTypeObject *>cls
     to.tags_slot = _slot(cls, "unknown_tags")
     to.flexible = layout.flexible

@@ -66,7 +66,7 @@ cdef class PartitionRows:
 
     def __init__(self, row_type):
         if not issubclass(row_type, tuple) or len(row_type._fields) != PARTITION_MEMBERS:
-            raise TypeError(f"{row_type!r} is no tuple of {PARTITION_MEMBERS}")
+            raise TypeError(f"{row_type!r} is not a tuple of {PARTITION_MEMBERS}")
         self._row_type = row_type
         self._rows.set_types(<PyTypeObject *>row_type, _uuid)
 

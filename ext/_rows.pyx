@@ -273,5 +273,5 @@ cdef class RowReader:
 
 cdef int16_t _type(int64_t number) except? -1:
     if not -128 <= number < 128:
-        raise UsageError(f"{number} is no type of rows")
+        raise UsageError(f"{number} is not a type of rows")
     return <int16_t>number

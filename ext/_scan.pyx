@@ -126,7 +126,7 @@ def stamp_batch(batch, base_offset, leader_epoch):
     cdef Status status
     cdef Fault fault
     if not 0 <= base_offset <= INT64_MAX or not 0 <= leader_epoch <= INT32_MAX:
-        raise UsageError(f"offset {base_offset} and epoch {leader_epoch} are no place in a log")
+        raise UsageError(f"offset {base_offset} and epoch {leader_epoch} are not a place in a log")
     PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
     try:
         data = <uint8_t *>view.buf

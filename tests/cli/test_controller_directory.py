@@ -261,7 +261,7 @@ def test_a_broker_is_not_for_this_command(fastquorum: Run, tmp_path: Path, roles
     config.write_text(config.read_text().replace("process.roles=controller", f"process.roles={roles}"))
     for ran in (fastquorum("format", "--config", config), in_process("run", "--config", config)):
         assert ran.code == 2
-        assert f"process.roles ({config}): this node is no broker; run Apache Kafka's brokers" in ran.err
+        assert f"process.roles ({config}): this node is not a broker; run Apache Kafka's brokers" in ran.err
 
 
 @pytest.mark.parametrize(

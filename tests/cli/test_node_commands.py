@@ -310,7 +310,7 @@ def test_a_misspelt_failpoint_is_named(data: Path) -> None:
     armed = {**environment(), "FASTQUORUM_FAILPOINTS": "before-election-sav=crash"}
     ran = subprocess.run(words, env=armed, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
-    assert "FASTQUORUM_FAILPOINTS (environment): 'before-election-sav' is no failpoint" in ran.stderr
+    assert "FASTQUORUM_FAILPOINTS (environment): 'before-election-sav' is not a failpoint" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert files_of(data) == before
 
@@ -344,9 +344,9 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", ""), "--voters is empty"),
         (("--node-id", 1, "--voters", ",".join(f"{n}@h:{n}" for n in range(1, 9)), "--cluster-id", "c"), "8 voters"),
         (("--node-id", 1, "--voters", "1@h:1:MzGshnxlQ8CWUREFNVsnEw,2@h:2", "--cluster-id", "c"), "no directory id"),
-        (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is no topic name"),
+        (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is not a topic name"),
         (("--node-id", 1, "--voters", "1@h:1", "--log", "metadata", "--topic-name", "t"), "--topic-name is for user"),
-        (("--node-id", 1, "--voters", "1@h:1", "--cluster-id", "a b"), "'a b' is no cluster id"),
+        (("--node-id", 1, "--voters", "1@h:1", "--cluster-id", "a b"), "'a b' is not a cluster id"),
         (
             ("--node-id", 1, "--voters", "0x@h:1"),
             "'0x@h:1' is not a voter: expected ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID; id '0x' is not",

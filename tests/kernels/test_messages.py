@@ -272,7 +272,7 @@ class Bare:
 def test_a_class_without_slots_is_refused() -> None:
     value = ValueLayout(ValueKind.INT8, nullable=False, compact=False, bytes_min=1)
     field = FieldLayout("number", "number", value, -1, 0, ignorable=False)
-    with pytest.raises(TypeError, match="unknown_tags is no slot"):
+    with pytest.raises(TypeError, match="unknown_tags is not a slot"):
         load("native").message_codec(StructLayout(Bare, True, (field,), (), (), ()), GENERATED.of(VoteRequest, 2))
 
 

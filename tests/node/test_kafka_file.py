@@ -146,7 +146,7 @@ def test_the_metadata_has_one_directory(tmp_path: Path, text: str, path: str | N
 @pytest.mark.parametrize(
     ("text", "key", "complaint"),
     [
-        ("process.roles=broker", "process.roles", "this node is no broker"),
+        ("process.roles=broker", "process.roles", "this node is not a broker"),
         ("process.roles=broker,controller", "process.roles", "only controllers here"),
         ("process.roles=", "process.roles", "expected controller"),
         ("process.roles=controler", "process.roles", "'controler' cannot be used: expected controller"),

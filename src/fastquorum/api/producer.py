@@ -58,7 +58,7 @@ class ProducerCore(Guarded):
     def __init__(self, node: RunningNode, name: str, timeout: float | None) -> None:
         super().__init__()
         if not isinstance(name, str) or not name:
-            raise UsageError(f"id {name!r} is no name of a producer", "name it after what it writes, as text")
+            raise UsageError(f"id {name!r} is not a name of a producer", "name it after what it writes, as text")
         self.id = name
         self._node = node
         self._timeout = wait_s(timeout)
@@ -66,11 +66,11 @@ class ProducerCore(Guarded):
         self._epoch = -1
         self._next_sequence = -1
         self._is_open = False
-        """In its block."""
+        """Whether its `with` block is entered."""
         self._unsettled: Attempt | None = None
-        """Its fate is not known."""
+        """The attempt whose fate is not known; None if there is none."""
         self._was_sent = False
-        """That one was, before."""
+        """Whether that attempt was sent before."""
 
     @property
     def next_sequence(self) -> int:

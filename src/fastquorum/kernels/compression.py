@@ -61,7 +61,7 @@ def compress(kind: int, data: bytes | bytearray | memoryview) -> bytes:
         case Compression.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
         case _:
-            raise UsageError(f"{kind} is no compression", "use one of kernels.Compression")
+            raise UsageError(f"{kind} is not a compression", "use one of kernels.Compression")
 
 
 def decompress(kind: int, data: bytes | bytearray | memoryview, bytes_max: int) -> bytes:
@@ -87,7 +87,7 @@ def decompress(kind: int, data: bytes | bytearray | memoryview, bytes_max: int) 
             frame = bytes(data)
             return _decompress_bounded(cramjam.zstd.decompress_into, frame, _zstd_bound(frame, bytes_max), bytes_max)
         case _:
-            raise UsageError(f"{kind} is no compression", "use one of kernels.Compression")
+            raise UsageError(f"{kind} is not a compression", "use one of kernels.Compression")
 
 
 def _corrupt() -> CorruptionError:

@@ -214,7 +214,7 @@ def check_options(options: FormatOptions) -> None:
         raise UsageError("the cluster id is empty", "make one with `fastquorum random-uuid` and give it to every node")
     if not options.cluster_id.isprintable() or any(char.isspace() for char in options.cluster_id):
         raise UsageError(
-            f"{options.cluster_id!r} is no cluster id", "use text without spaces, or `fastquorum random-uuid`"
+            f"{options.cluster_id!r} is not a cluster id", "use text without spaces, or `fastquorum random-uuid`"
         )
     if not 0 <= options.node_id <= NODE_ID_MAX:
         raise UsageError(f"node id {options.node_id} is outside 0..{NODE_ID_MAX}")
@@ -275,7 +275,7 @@ def _check_apart(voters: VoterSet) -> None:
 def _check_topic_name(name: str) -> None:
     is_legal = all(char.isascii() and (char.isalnum() or char in "._-") for char in name)
     if not is_legal or not 0 < len(name) <= _TOPIC_NAME_MAX or name in (".", ".."):
-        raise UsageError(f"{name!r} is no topic name", "use ASCII letters, digits, '.', '_' and '-', at most 249")
+        raise UsageError(f"{name!r} is not a topic name", "use ASCII letters, digits, '.', '_' and '-', at most 249")
     if name == TOPIC_NAME:
         raise UsageError(f"{TOPIC_NAME} is the name of metadata logs", "choose another topic name")
 

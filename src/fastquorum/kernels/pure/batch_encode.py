@@ -127,7 +127,7 @@ def encode_records(
     timestamps = [timestamp_ms if record.timestamp_ms == -1 else record.timestamp_ms for record in records]
     for timestamp in timestamps:
         if not -INT64_MAX - 1 <= timestamp <= INT64_MAX:
-            raise UsageError(f"timestamp_ms {timestamp} is no int64")
+            raise UsageError(f"timestamp_ms {timestamp} is not an int64")
     parts = [
         _record_parts(delta, _wrap_int64(timestamp - timestamp_ms), record.key, record.value, _headers(record))
         for delta, timestamp, record in zip(deltas, timestamps, records, strict=True)
@@ -262,7 +262,7 @@ def _headers(record: Record) -> list[_Pair]:
         try:
             found.append((name.encode(), value))
         except UnicodeEncodeError as error:
-            raise UsageError(f"header key {name!r} is no valid Unicode text") from error
+            raise UsageError(f"header key {name!r} is not valid Unicode text") from error
     return found
 
 

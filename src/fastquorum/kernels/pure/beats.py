@@ -39,7 +39,7 @@ class SteadyBeats:
 
     def keep(self, beat: SteadyBeat) -> None:
         if not ANSWER_BYTES_MIN <= len(beat.answer) <= ANSWER_BYTES_MAX:
-            raise UsageError(f"{len(beat.answer)} bytes are no answer to a heartbeat")
+            raise UsageError(f"{len(beat.answer)} bytes cannot be an answer to a heartbeat")
         with self._guard:
             self._kept[beat.broker_id] = beat
 

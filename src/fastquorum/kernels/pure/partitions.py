@@ -63,7 +63,7 @@ class PartitionRows:
 
     def __init__(self, row_type: type[Any]) -> None:
         if not issubclass(row_type, tuple) or len(row_type._fields) != PARTITION_MEMBERS:  # type: ignore[attr-defined]
-            raise TypeError(f"{row_type!r} is no tuple of {PARTITION_MEMBERS}")
+            raise TypeError(f"{row_type!r} is not a tuple of {PARTITION_MEMBERS}")
         self._row_type = row_type
 
     def read(self, values: list[Any], at: int = 0) -> PartitionRun | None:

@@ -73,7 +73,7 @@ class RowReader:
     ) -> None:
         for number in [each.type for each in layouts] + sorted(row_filter.types or ()):
             if not NO_TYPE <= number < -NO_TYPE:
-                raise UsageError(f"{number} is no type of rows")
+                raise UsageError(f"{number} is not a type of rows")
         self._layouts = {(each.type, each.version): each for each in layouts}
         self._known = frozenset(each.type for each in layouts)
         self._want = Want(want)

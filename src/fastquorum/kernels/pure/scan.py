@@ -110,7 +110,7 @@ def slice_batches(buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int
 def stamp_batch(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
     """Give a client's batch its place in the log, in place: neither field is under the CRC."""
     if not 0 <= base_offset <= INT64_MAX or not 0 <= leader_epoch <= INT32_MAX:
-        raise UsageError(f"offset {base_offset} and epoch {leader_epoch} are no place in a log")
+        raise UsageError(f"offset {base_offset} and epoch {leader_epoch} are not a place in a log")
     view = as_view(batch)
     reason = framing_fault(view, 0)
     if reason is None and read_header(view, 0, verify_crc=False)[0].size_bytes != len(view):

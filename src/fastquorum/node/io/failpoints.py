@@ -148,7 +148,7 @@ def _parse(part: str, source: str) -> tuple[str, Failpoint]:
     name, equals, action = part.partition("=")
     action, at, nth = action.partition("@")
     if name not in NAMES:
-        raise ConfigError(f"{name!r} is no failpoint", f"one of {', '.join(NAMES)}", VARIABLE, source)
+        raise ConfigError(f"{name!r} is not a failpoint", f"one of {', '.join(NAMES)}", VARIABLE, source)
     kind, _, milliseconds = action.partition(":")
     is_bad = not equals or (at and not (nth.isdigit() and int(nth) > 0)) or (kind == "sleep") != milliseconds.isdigit()
     only_hit = int(nth) if at and not is_bad else 0
@@ -159,7 +159,7 @@ def _parse(part: str, source: str) -> tuple[str, Failpoint]:
             return name, Failpoint("sleep", int(milliseconds), only_hit)
         case _:
             raise ConfigError(
-                f"{part!r} is no action", "crash, eio, sleep:<ms> or off, perhaps with @<n>", VARIABLE, source
+                f"{part!r} is not an action", "crash, eio, sleep:<ms> or off, perhaps with @<n>", VARIABLE, source
             )
 
 

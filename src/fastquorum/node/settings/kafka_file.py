@@ -104,7 +104,7 @@ def _check_roles(source: str, text: str) -> None:
     roles = [role.strip() for role in text.split(",") if role.strip()]
     if "broker" in roles:
         raise ConfigError(
-            "this node is no broker",
+            "this node is not a broker",
             "run Apache Kafka's brokers in processes of their own, and only controllers here",
             _ROLES,
             source,

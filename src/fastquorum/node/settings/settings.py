@@ -153,12 +153,12 @@ SETTINGS: Final = (
 
 MEANINGS: Final = {
     "path": "the data directory",
-    "node_id": "who this is; checked against the directory",
+    "node_id": "this node's id; checked against the directory",
     "voters": "ID@HOST:PORT[:DIRID],...; static ones may move to other addresses",
     "cluster_id": "checked against the directory",
     "listen": "where to bind; an empty host means every address",
     "advertise": "where others reach it (default: as the voter set says, or where it listens)",
-    "bootstrap": "whom to ask who leads (default: the voters)",
+    "bootstrap": "servers to ask for the leader (default: the voters)",
     "create": "false: an embedded node refuses a directory that is empty or missing (`run` always does)",
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",

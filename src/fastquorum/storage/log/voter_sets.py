@@ -46,7 +46,7 @@ def voter_fault(voter: Voter) -> str:
     if any(not each.host or not 0 < each.port <= PORT_MAX for each in voter.endpoints):
         return "has an endpoint without host or port"
     if not 0 <= lowest <= highest <= KRAFT_VERSION_MAX:
-        return f"supports kraft.version {lowest} to {highest}, which is no range"
+        return f"supports kraft.version {lowest} to {highest}, which is not a range"
     return ""
 
 

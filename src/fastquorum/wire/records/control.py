@@ -70,7 +70,7 @@ def encode_control_record(message: Message) -> tuple[bytes, bytes]:
     """Key and value of a control record. Raises WireError if `message` is not one of CONTROL_MESSAGES."""
     kind = _TYPES.get(type(message))
     if kind is None:
-        raise WireError("is no control record", type(message).__qualname__)
+        raise WireError("is not a control record", type(message).__qualname__)
     return control_key(kind), encode(message, VERSION)
 
 

@@ -52,7 +52,7 @@ def _frame_of(cls: type[Message], version: int) -> bytes:
     """What stands before the message. WireError."""
     declared = cls.__wire__
     if declared.kind != "metadata":
-        raise WireError("is no metadata record", cls.__qualname__, version)
+        raise WireError("is not a metadata record", cls.__qualname__, version)
     return bytes((FRAME_VERSION, declared.api_key)) + uvarint(version)
 
 
