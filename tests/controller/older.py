@@ -54,12 +54,12 @@ class OlderController(Controller):
             self.join(broker_id)
             assert self.say(broker_id, BrokerState.ACTIVE) is BrokerState.ACTIVE
 
-    def propose(self, *asked: tuple[str, int, int, list[NodeId]], by: NodeId = 1, **fields: int) -> IsrChangeResponse:
+    def propose(self, *isrs: tuple[str, int, int, list[NodeId]], by: NodeId = 1, **fields: int) -> IsrChangeResponse:
         """An IsrChange: topic, partition, leader epoch and ISR of each."""
         if "incarnation_id" not in fields:
             fields["incarnation_id"] = self.broker(by).epoch
         request = IsrChangeRequest(broker_id=by, **fields)
-        for name, number, leader_epoch, nodes in asked:
+        for name, number, leader_epoch, nodes in isrs:
             partition = request.Topic.Partition(
                 leader_epoch=leader_epoch, partition_index=number, isr_nodes=list(nodes)
             )

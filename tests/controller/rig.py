@@ -214,7 +214,7 @@ class Controller:
         otherwise."""
         number = fields.pop("partition_index", 0)
         partition = self.state.image.topics.partition(TOPIC_ID, number) or self.partition()
-        asked = AlterPartitionRequest.TopicData.PartitionData(
+        change = AlterPartitionRequest.TopicData.PartitionData(
             partition_index=number,
             leader_epoch=fields.pop("leader_epoch", partition.leader_epoch),
             partition_epoch=fields.pop("partition_epoch", partition.partition_epoch),
@@ -222,16 +222,16 @@ class Controller:
         )
         epochs = fields.pop("epochs", {})
         if version < 3:
-            asked.new_isr = list(new_isr)
+            change.new_isr = list(new_isr)
         else:
-            asked.new_isr_with_epochs = [
-                asked.BrokerState(broker_id=each, broker_epoch=epochs.get(each, self._epoch(each))) for each in new_isr
+            change.new_isr_with_epochs = [
+                change.BrokerState(broker_id=each, broker_epoch=epochs.get(each, self._epoch(each))) for each in new_isr
             ]
         broker_id = fields.pop("broker_id", partition.leader)
         request = AlterPartitionRequest(
             broker_id=broker_id,
             broker_epoch=fields.pop("broker_epoch", self._epoch(broker_id)),
-            topics=[AlterPartitionRequest.TopicData(topic_id=fields.pop("topic_id", TOPIC_ID), partitions=[asked])],
+            topics=[AlterPartitionRequest.TopicData(topic_id=fields.pop("topic_id", TOPIC_ID), partitions=[change])],
         )
         assert not fields, fields
         answer: AlterPartitionResponse = self.decide(isr.alter_partition(self.state, request, version))

@@ -13,7 +13,7 @@ from fastquorum.wire.records.topics import RemoveTopicRecord
 from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
 
 PREFERRED, UNCLEAN = 0, 1
-Asked = ElectLeadersRequest.TopicPartitions
+Wanted = ElectLeadersRequest.TopicPartitions
 
 
 def three(**configs: str) -> Controller:
@@ -32,8 +32,8 @@ def bounce(controller: Controller, broker_id: int) -> None:
 def elect(
     controller: Controller, kind: int, partitions: dict[str, list[int]] | None
 ) -> dict[tuple[str, int], tuple[int, str | None]]:
-    asked = None if partitions is None else [Asked(topic=name, partitions=each) for name, each in partitions.items()]
-    request = ElectLeadersRequest(election_type=kind, topic_partitions=asked)
+    named = None if partitions is None else [Wanted(topic=name, partitions=each) for name, each in partitions.items()]
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=named)
     answer = controller.decide(elections.elect_leaders(controller.state, request))
     assert isinstance(answer, ElectLeadersResponse)
     return {
@@ -85,8 +85,8 @@ def test_of_all_topics_each_is_told_though_nobody_had_to_be_elected() -> None:
             controller.state, ElectLeadersRequest(election_type=kind, topic_partitions=None)
         )
         assert isinstance(decision.answer, ElectLeadersResponse)
-        told = [(each.topic, each.partition_result) for each in decision.answer.replica_election_results]
-        assert told == [("t", []), ("u", [])]
+        results = [(each.topic, each.partition_result) for each in decision.answer.replica_election_results]
+        assert results == [("t", []), ("u", [])]
 
 
 def test_anybody_alive_leads_what_nobody_leads() -> None:
@@ -132,12 +132,12 @@ def test_there_is_no_third_kind() -> None:
 
 
 def test_the_oldest_version_has_its_errors_at_each_partition() -> None:
-    request = ElectLeadersRequest(topic_partitions=[Asked(topic="t", partitions=[0, 1])])
+    request = ElectLeadersRequest(topic_partitions=[Wanted(topic="t", partitions=[0, 1])])
     for version in (0, 1, 2):
         answer = refused(request, version, ErrorCode.NOT_CONTROLLER)
         read = decode(ElectLeadersResponse, version, encode(answer, version))
-        told = [each.error_code for topic in read.replica_election_results for each in topic.partition_result]
-        assert (read.error_code, told) == ((0, [41, 41]) if version == 0 else (41, []))
+        codes = [each.error_code for topic in read.replica_election_results for each in topic.partition_result]
+        assert (read.error_code, codes) == ((0, [41, 41]) if version == 0 else (41, []))
 
 
 # --- looked for -------------------------------------------------------------------------------------------------------

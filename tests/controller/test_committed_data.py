@@ -152,7 +152,7 @@ def moves(cluster: Cluster, _: NodeId, number: int) -> None:
 
 
 def stays(cluster: Cluster, _: NodeId, number: int) -> None:
-    """What is under way is taken back."""
+    """Take the reassignment back."""
     _reassign(cluster, number, None)
 
 

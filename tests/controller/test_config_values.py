@@ -24,7 +24,7 @@ BOUNDS = {
     "streams.num.standby.replicas": ("0", "2"),
     "streams.session.timeout.ms": SESSION,
 }
-"""As Kafka 4.3 has them by default."""
+"""The defaults of Kafka 4.3."""
 WORDS = {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
 
 

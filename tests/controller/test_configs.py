@@ -23,7 +23,7 @@ from tests.controller.rig import Controller
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = Operation
-Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
+Altered = IncrementalAlterConfigsRequest.AlterConfigsResource
 Replaced = AlterConfigsRequest.AlterConfigsResource
 
 
@@ -34,17 +34,17 @@ def two(**fields: Any) -> Controller:
     return controller
 
 
-def of(kind: int, name: str, *changes: tuple[Any, ...]) -> Asked:
+def of(kind: int, name: str, *changes: tuple[Any, ...]) -> Altered:
     """A resource, and (operation, name, value) for each change."""
     altered = [
-        Asked.AlterableConfig(config_operation=operation, name=key, value=value[0] if value else None)
+        Altered.AlterableConfig(config_operation=operation, name=key, value=value[0] if value else None)
         for operation, key, *value in changes
     ]
-    return Asked(resource_type=kind, resource_name=name, configs=altered)
+    return Altered(resource_type=kind, resource_name=name, configs=altered)
 
 
 def alter(
-    controller: Controller, *resources: Asked, validate_only: bool = False, is_forwarded: bool = False
+    controller: Controller, *resources: Altered, validate_only: bool = False, is_forwarded: bool = False
 ) -> list[tuple[int, str | None]]:
     request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
     decision = configs.incremental_alter_configs(controller.state, request, is_forwarded=is_forwarded)
@@ -194,13 +194,13 @@ def test_nothing_is_written_that_was_only_to_be_checked() -> None:
 
 def test_each_resource_is_answered_for_itself() -> None:
     controller = two()
-    told = alter(
+    results = alter(
         controller,
         of(TOPIC, "t", (SET, "retention.ms", "5")),
         of(TOPIC, "u", (SET, "retention.ms", "5")),
         of(BROKER, "1", (SET, "log.retention.ms", "5")),
     )
-    assert [code for code, _ in told] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+    assert [code for code, _ in results] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
     assert held(controller, TOPIC, "t") == {"retention.ms": "5"}
     assert held(controller, BROKER, "1") == {"log.retention.ms": "5"}
 
@@ -244,13 +244,13 @@ def test_each_resource_is_answered_for_itself() -> None:
         (of(METRICS, "m", (APPEND, "metrics", "x")), ErrorCode.INVALID_CONFIG, "Can't APPEND to key metrics"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(resource: Asked, code: ErrorCode, text: str) -> None:
+def test_what_cannot_be_is_refused_and_changes_nothing(resource: Altered, code: ErrorCode, text: str) -> None:
     controller = two()
     before = controller.state.image
-    [(got, told)] = alter(controller, resource)
+    [(got, message)] = alter(controller, resource)
     assert got == code
-    assert told is not None
-    assert text in told
+    assert message is not None
+    assert text in message
     assert controller.state.image == before
 
 
@@ -270,15 +270,15 @@ def test_of_a_resource_that_is_bad_in_part_nothing_is_changed() -> None:
 
 def test_a_resource_that_is_named_more_than_once_is_answered_once_and_not_changed() -> None:
     controller = two()
-    told = alter(controller, *(of(TOPIC, "t", (SET, "segment.ms", each)) for each in "567"))
-    assert told == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")]
+    results = alter(controller, *(of(TOPIC, "t", (SET, "segment.ms", each)) for each in "567"))
+    assert results == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")]
     assert controller.written == []
 
 
 def test_a_type_that_there_is_not_and_levels_of_loggers_are_answered_each_time() -> None:
     controller = two()
-    told = alter(controller, of(3, "z"), of(3, "z"), of(LOGGER, "1"), of(LOGGER, "1"))
-    assert [code for code, _ in told] == [ErrorCode.UNSUPPORTED_VERSION] * 2 + [ErrorCode.NONE] * 2
+    results = alter(controller, of(3, "z"), of(3, "z"), of(LOGGER, "1"), of(LOGGER, "1"))
+    assert [code for code, _ in results] == [ErrorCode.UNSUPPORTED_VERSION] * 2 + [ErrorCode.NONE] * 2
 
 
 # --- groups and client metrics ----------------------------------------------------------------------------------------
@@ -311,10 +311,10 @@ def test_many_patterns_keep_nobody_waiting() -> None:
     """Half a minute, were all of them looked at."""
     controller = two()
     pattern = "client_id=" + "(?i)" + "[\0-\uffff]" * 100
-    asked = [of(METRICS, f"m{number}", (SET, "match", pattern)) for number in range(300)]
-    told = alter(controller, *asked, of(TOPIC, "t", (SET, "retention.ms", "5")))
-    assert [code for code, _ in told] == [ErrorCode.INVALID_REQUEST] * 300 + [ErrorCode.NONE]
-    assert alter(controller, asked[0]) == OK
+    resources = [of(METRICS, f"m{number}", (SET, "match", pattern)) for number in range(300)]
+    results = alter(controller, *resources, of(TOPIC, "t", (SET, "retention.ms", "5")))
+    assert [code for code, _ in results] == [ErrorCode.INVALID_REQUEST] * 300 + [ErrorCode.NONE]
+    assert alter(controller, resources[0]) == OK
 
 
 # --- as a whole -------------------------------------------------------------------------------------------------------
@@ -400,6 +400,6 @@ def test_an_error_stands_at_each_resource() -> None:
     single = IncrementalAlterConfigsRequest(resources=[of(TOPIC, "t")])
     for request, answered in ((whole, AlterConfigsResponse), (single, IncrementalAlterConfigsResponse)):
         read = decode(answered, 1, encode(refused(request, 1, ErrorCode.NOT_CONTROLLER, "why"), 1))
-        [told] = read.responses  # type: ignore[attr-defined]
-        assert (told.resource_type, told.resource_name) == (TOPIC, "t")
-        assert (told.error_code, told.error_message) == (ErrorCode.NOT_CONTROLLER, "why")
+        [response] = read.responses  # type: ignore[attr-defined]
+        assert (response.resource_type, response.resource_name) == (TOPIC, "t")
+        assert (response.error_code, response.error_message) == (ErrorCode.NOT_CONTROLLER, "why")

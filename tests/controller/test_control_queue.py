@@ -79,13 +79,13 @@ def test_a_broker_that_bounces_while_it_shuts_down_keeps_its_replicas() -> None:
     controller: Telling = three()
     queue, gate = ControlQueue(), ControlGate()
     controller.shut_down(1)
-    queue.add(controller.told())
+    queue.add(controller.requests())
     controller.mark()
     controller.bounce(1)
     gate.registered(controller.broker(1).epoch)
     assert deliver(queue, 1, gate) == ["refuses: lead"], "and the rest is not sent"
-    queue.add(controller.told())
+    queue.add(controller.requests())
     assert deliver(queue, 1, gate) == ["acts: update", "acts: lead"]
-    (first,) = [each.message for each in controller.told() if gist([each])[0][:2] == (1, "lead")]
+    (first,) = [each.message for each in controller.requests() if gist([each])[0][:2] == (1, "lead")]
     assert isinstance(first, LeaderAndIsrRequest)
     assert [each.topic_name for each in first.topic_states] == ["t"]

@@ -30,14 +30,14 @@ class Telling(OlderController):
     def mark(self) -> None:
         self.before = self.state.image
 
-    def told(self) -> list[ControlRequest]:
-        """Since the mark; each of them can be written."""
-        told = control_requests(self.before, self.state.image, SENDER)
-        for each in told:
+    def requests(self) -> list[ControlRequest]:
+        """Return the requests since the mark; each can be encoded."""
+        requests = control_requests(self.before, self.state.image, SENDER)
+        for each in requests:
             assert encode(each.message, each.message.__wire__.versions.first)
             assert (each.message.controller_id, each.message.controller_epoch) == (9, 5)
             assert each.message.broker_epoch == self.broker(each.broker_id).epoch, "who it is meant for"
-        return told
+        return requests
 
     def changes(self) -> BrokerChanges:
         return broker_changes(self.before.brokers, self.state.image.brokers)
@@ -61,10 +61,10 @@ def three() -> Telling:
     return controller
 
 
-def gist(told: list[ControlRequest]) -> list[tuple[NodeId, str, list[str]]]:
-    """For whom, what, and of which partitions."""
+def gist(requests: list[ControlRequest]) -> list[tuple[NodeId, str, list[str]]]:
+    """Return the broker, the kind and the partitions of each request."""
     found = []
-    for broker_id, message in told:
+    for broker_id, message in requests:
         match message:
             case StopReplicaRequest():
                 names = [f"{topic.name}-{number}" for topic in message.topics for number in topic.partition_indexes]
@@ -87,9 +87,9 @@ def gist(told: list[ControlRequest]) -> list[tuple[NodeId, str, list[str]]]:
     return found
 
 
-def live(told: list[ControlRequest], at: int) -> list[NodeId]:
-    """Who is there, as one of the requests has it."""
-    message = told[at].message
+def live(sent: list[ControlRequest], at: int) -> list[NodeId]:
+    """Return the live brokers that one of the requests names."""
+    message = sent[at].message
     assert isinstance(message, UpdateMetadataRequest)
     return [each.id for each in message.live_brokers]
 
@@ -121,24 +121,24 @@ def test_bounced_brokers_have_a_higher_generation() -> None:
 
 def test_nothing_is_told_of_nothing_and_of_what_is_no_brokers_business() -> None:
     controller = three()
-    assert controller.told() == []
+    assert controller.requests() == []
     controller.join(4)
-    assert controller.told() == []
+    assert controller.requests() == []
 
 
 def test_of_a_dead_broker_those_that_stay_are_told_and_it_is_not() -> None:
     """ "dead brokers: invoke onBrokerFailure(dead brokers)" """
     controller = three()
     controller.say(1, BrokerState.INACTIVE)
-    told = controller.told()
-    assert gist(told) == [
+    sent = controller.requests()
+    assert gist(sent) == [
         (2, "lead", ["t-0", "t-1"]),
         (2, "update", ["t-0", "t-1"]),
         (3, "lead", ["t-0"]),
         (3, "update", ["t-0", "t-1"]),
     ]
-    assert live(told, 1) == live(told, 3) == [2, 3]
-    led, updated = told[0].message, told[1].message
+    assert live(sent, 1) == live(sent, 3) == [2, 3]
+    led, updated = sent[0].message, sent[1].message
     assert isinstance(led, LeaderAndIsrRequest)
     assert isinstance(updated, UpdateMetadataRequest)
     partition = controller.partition()
@@ -155,15 +155,15 @@ def test_a_new_broker_is_told_everything_and_the_others_that_it_is_there() -> No
     brokers)" """
     controller = three()
     controller.activate(4)
-    told = controller.told()
-    assert gist(told) == [
+    sent = controller.requests()
+    assert gist(sent) == [
         (1, "update", []),
         (2, "update", []),
         (3, "update", []),
         (4, "update", ["t-0", "t-1"]),
         (4, "lead", []),
     ]
-    assert all(live(told, at) == [1, 2, 3, 4] for at in range(4))
+    assert all(live(sent, at) == [1, 2, 3, 4] for at in range(4))
 
 
 def test_of_a_bounced_broker_the_failure_comes_first_then_its_start_under_its_new_epoch() -> None:
@@ -171,8 +171,8 @@ def test_of_a_bounced_broker_the_failure_comes_first_then_its_start_under_its_ne
     context for bounced brokers, finally invoke onBrokerStartUp(bounced brokers)" """
     controller = three()
     controller.bounce(1)
-    told = controller.told()
-    assert gist(told) == [
+    sent = controller.requests()
+    assert gist(sent) == [
         (2, "lead", ["t-0", "t-1"]),
         (2, "update", ["t-0", "t-1"]),
         (3, "lead", ["t-0"]),
@@ -182,7 +182,7 @@ def test_of_a_bounced_broker_the_failure_comes_first_then_its_start_under_its_ne
         (1, "update", ["t-0", "t-1"]),
         (1, "lead", ["t-0", "t-1"]),
     ]
-    assert [live(told, at) for at in (1, 3, 4, 5, 6)] == [[2, 3], [2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3]]
+    assert [live(sent, at) for at in (1, 3, 4, 5, 6)] == [[2, 3], [2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3]]
 
 
 def test_a_restart_that_nobody_saw_is_told_even_if_no_partition_changed() -> None:
@@ -193,7 +193,7 @@ def test_a_restart_that_nobody_saw_is_told_even_if_no_partition_changed() -> Non
     controller.topic([2])
     controller.mark()
     controller.bounce(1)
-    assert gist(controller.told()) == [
+    assert gist(controller.requests()) == [
         (2, "update", []),
         (2, "update", []),
         (1, "update", ["t-0"]),
@@ -206,8 +206,8 @@ def test_failures_come_before_starts_and_of_these_the_bounced_before_the_new() -
     controller.say(3, BrokerState.INACTIVE)
     controller.bounce(2)
     controller.activate(4)
-    told = controller.told()
-    assert [(broker_id, kind) for broker_id, kind, _ in gist(told)] == [
+    sent = controller.requests()
+    assert [(broker_id, kind) for broker_id, kind, _ in gist(sent)] == [
         (1, "lead"),
         (1, "update"),
         (1, "update"),
@@ -216,7 +216,7 @@ def test_failures_come_before_starts_and_of_these_the_bounced_before_the_new() -
         (4, "update"),
         (4, "lead"),
     ]
-    assert [live(told, at) for at in (1, 2)] == [[1], [1, 2, 4]]
+    assert [live(sent, at) for at in (1, 2)] == [[1], [1, 2, 4]]
 
 
 def test_the_first_leader_and_isr_of_a_process_has_all_partitions_it_holds() -> None:
@@ -224,7 +224,7 @@ def test_the_first_leader_and_isr_of_a_process_has_all_partitions_it_holds() -> 
     the broker." """
     controller = three()
     controller.bounce(1)
-    (mine,) = [each.message for each in controller.told() if each.broker_id == 1 and gist([each])[0][1] == "lead"]
+    (mine,) = [each.message for each in controller.requests() if each.broker_id == 1 and gist([each])[0][1] == "lead"]
     assert isinstance(mine, LeaderAndIsrRequest)
     assert [p.partition_index for each in mine.topic_states for p in each.partition_states] == [0, 1]
     assert not any(p.is_new for each in mine.topic_states for p in each.partition_states)
@@ -234,7 +234,7 @@ def test_who_is_in_sync_again_by_then_is_told_of_with_its_start() -> None:
     controller = three()
     controller.bounce(1)
     controller.propose(("t", 1, controller.partition(1).leader_epoch, [2, 1]), by=2)
-    assert gist(controller.told())[:6] == [
+    assert gist(controller.requests())[:6] == [
         (2, "lead", ["t-0"]),
         (2, "update", ["t-0"]),
         (3, "lead", ["t-0"]),
@@ -247,9 +247,14 @@ def test_who_is_in_sync_again_by_then_is_told_of_with_its_start() -> None:
 def test_a_new_topics_replicas_are_new_and_everybody_hears_of_it() -> None:
     controller = three()
     controller.topic([3], name="u", topic_id=uuid(2))
-    told = controller.told()
-    assert gist(told) == [(1, "update", ["u-0"]), (2, "update", ["u-0"]), (3, "lead", ["u-0"]), (3, "update", ["u-0"])]
-    led = told[2].message
+    sent = controller.requests()
+    assert gist(sent) == [
+        (1, "update", ["u-0"]),
+        (2, "update", ["u-0"]),
+        (3, "lead", ["u-0"]),
+        (3, "update", ["u-0"]),
+    ]
+    led = sent[2].message
     assert isinstance(led, LeaderAndIsrRequest)
     assert led.topic_states[0].partition_states[0].is_new
 
@@ -258,13 +263,13 @@ def test_a_topic_made_anew_is_stopped_before_it_begins() -> None:
     controller = three()
     controller.write(RemoveTopicRecord(topic_id=TOPIC_ID))
     controller.topic([1], topic_id=uuid(2))
-    told = controller.told()
-    assert [each for each in gist(told) if each[0] == 1] == [
+    sent = controller.requests()
+    assert [each for each in gist(sent) if each[0] == 1] == [
         (1, "delete", ["t-0", "t-1"]),
         (1, "lead", ["t-0"]),
         (1, "update", ["t-0", "t-1"]),
     ]
-    updated = next(each.message for each in told if isinstance(each.message, UpdateMetadataRequest))
+    updated = next(each.message for each in sent if isinstance(each.message, UpdateMetadataRequest))
     assert [each.leader for each in updated.topic_states[0].partition_states] == [1, LEADER_DURING_DELETE]
 
 
@@ -273,7 +278,7 @@ def test_a_replica_that_moved_away_is_stopped_after_its_successors_lead() -> Non
     moved = PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, replicas=[2, 3], isr=[2, 3], leader=2)
     moved.directories = list(controller.partition().directories[1:])
     controller.write(moved)
-    assert [each for each in gist(controller.told()) if each[0] == 1] == [
+    assert [each for each in gist(controller.requests()) if each[0] == 1] == [
         (1, "update", ["t-0"]),
         (1, "delete", ["t-0"]),
     ]
@@ -284,7 +289,7 @@ def test_while_it_shuts_down_what_it_follows_is_stopped() -> None:
     controller for one of its follower replicas": it is sent, with the generation it is meant for."""
     controller = three()
     controller.shut_down(1)
-    assert [each for each in gist(controller.told()) if each[0] == 1] == [
+    assert [each for each in gist(controller.requests()) if each[0] == 1] == [
         (1, "lead", ["t-0", "t-1"]),
         (1, "update", ["t-0", "t-1"]),
         (1, "stop", ["t-0", "t-1"]),
@@ -294,16 +299,16 @@ def test_while_it_shuts_down_what_it_follows_is_stopped() -> None:
 def test_brokers_that_follow_the_log_themselves_are_told_nothing_and_told_of() -> None:
     controller = three()
     controller.start(4)
-    told = controller.told()
-    assert {each.broker_id for each in told} == {1, 2, 3}
-    assert live(told, 0) == [1, 2, 3, 4]
+    sent = controller.requests()
+    assert {each.broker_id for each in sent} == {1, 2, 3}
+    assert live(sent, 0) == [1, 2, 3, 4]
 
 
 def test_a_process_that_is_reached_elsewhere_is_told_of() -> None:
     controller = three()
     moved = controller.broker(1)._replace(listeners=(Listener("PLAINTEXT", "h2", 9, 0),))
     controller.write(broker_record(moved, controller.state.level))
-    assert gist(controller.told()) == [(each, "update", []) for each in (1, 2, 3)]
+    assert gist(controller.requests()) == [(each, "update", []) for each in (1, 2, 3)]
 
 
 def test_of_a_process_that_was_away_what_it_held_and_is_gone_is_stopped() -> None:
@@ -314,9 +319,9 @@ def test_of_a_process_that_was_away_what_it_held_and_is_gone_is_stopped() -> Non
     assert missed_requests(then, then, controller.broker(1), SENDER) == []
     controller.write(RemoveTopicRecord(topic_id=TOPIC_ID), RemoveTopicRecord(topic_id=uuid(3)))
     controller.topic([3], topic_id=uuid(4))
-    told = missed_requests(then, controller.state.image, controller.broker(1), SENDER)
-    assert gist(told) == [(1, "delete", ["t-0", "t-1"]), (1, "update", ["others-0", "t-0", "t-1"])]
-    updated = told[1].message
+    sent = missed_requests(then, controller.state.image, controller.broker(1), SENDER)
+    assert gist(sent) == [(1, "delete", ["t-0", "t-1"]), (1, "update", ["others-0", "t-0", "t-1"])]
+    updated = sent[1].message
     assert isinstance(updated, UpdateMetadataRequest)
     leaders = [each.leader for topic in updated.topic_states for each in topic.partition_states]
     assert leaders == [LEADER_DURING_DELETE] * 3

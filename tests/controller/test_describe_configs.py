@@ -1,12 +1,12 @@
-"""What is told of configurations, as of an image, at one node. KIP-133, KIP-226, KIP-569, KIP-714."""
+"""Descriptions of configurations in one image, at one node. KIP-133, KIP-226, KIP-569, KIP-714."""
 
 from typing import Any
 
 import pytest
 
-from fastquorum.controller.configs.describing import Asked, Described, Entry, described
+from fastquorum.controller.configs.describing import Described, Entry, RequestedResource, described
 from fastquorum.controller.configs.nodes import Source, Started
-from fastquorum.controller.definitions.definition import ConfigType, Definition, told
+from fastquorum.controller.definitions.definition import ConfigType, Definition, canonical
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.wire.error_codes import ErrorCode
@@ -34,8 +34,8 @@ def image(**values: dict[str, str]) -> Image:
     names = {"t": (TOPIC, "t"), "n1": (NODE, "1"), "all": (NODE, ""), "g": (GROUP, "g"), "m": (METRICS, "m")}
     names["other"] = (NODE, "2")
     records = [
-        ConfigRecord(resource_type=names[whose][0], resource_name=names[whose][1], name=name, value=value)
-        for whose, configs in values.items()
+        ConfigRecord(resource_type=names[owner][0], resource_name=names[owner][1], name=name, value=value)
+        for owner, configs in values.items()
         for name, value in configs.items()
     ]
     topics = [TopicRecord(name=name, topic_id=uuid(number)) for number, name in enumerate(("t", "u"), 1)]
@@ -43,9 +43,11 @@ def image(**values: dict[str, str]) -> Image:
 
 
 def ask(of: Image, *resources: tuple[int, str], keys: list[str] | None = None, **more: bool) -> list[Described]:
-    asked = [Asked(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources]
+    named = [
+        RequestedResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
+    ]
     more.setdefault("include_synonyms", True)
-    return described(of, STARTED, DescribeConfigsRequest(resources=asked, **more)).results
+    return described(of, STARTED, DescribeConfigsRequest(resources=named, **more)).results
 
 
 def entry(of: Image, kind: int, resource: str, name: str, **more: Any) -> Entry:
@@ -55,14 +57,14 @@ def entry(of: Image, kind: int, resource: str, name: str, **more: Any) -> Entry:
     return found
 
 
-def said(found: Entry) -> list[tuple[str, str | None, int]]:
+def synonyms(found: Entry) -> list[tuple[str, str | None, int]]:
     return [(each.name, each.value, each.source) for each in found.synonyms]
 
 
 def test_a_topic_has_what_the_node_was_started_with_in_the_topics_unit() -> None:
     found = entry(image(), TOPIC, "t", "retention.ms")
     assert (found.value, found.config_type) == ("7200000", ConfigType.LONG)
-    assert (found.config_source, said(found)) == (Source.DEFAULT, []), "nobody has said it by this name"
+    assert (found.config_source, synonyms(found)) == (Source.DEFAULT, []), "nobody has said it by this name"
 
 
 def test_what_is_set_for_all_nodes_holds_for_topics_and_what_is_set_for_this_one_goes_before() -> None:
@@ -72,20 +74,20 @@ def test_what_is_set_for_all_nodes_holds_for_topics_and_what_is_set_for_this_one
     own = image(all={"log.retention.ms": "70"}, n1={"log.retention.ms": "80"}, t={"retention.ms": " 90"})
     found = entry(own, TOPIC, "t", "retention.ms")
     assert (found.value, found.config_source, found.read_only) == ("90", Source.TOPIC, False)
-    assert said(found) == [
+    assert synonyms(found) == [
         ("retention.ms", "90", Source.TOPIC),
         ("log.retention.ms", "80", Source.DYNAMIC_BROKER),
         ("log.retention.ms", "70", Source.DYNAMIC_DEFAULT_BROKER),
         ("log.retention.hours", "2", Source.STATIC_BROKER),
         ("log.retention.hours", "168", Source.DEFAULT),
     ]
-    assert said(entry(own, TOPIC, "t", "retention.ms", include_synonyms=False)) == []
+    assert synonyms(entry(own, TOPIC, "t", "retention.ms", include_synonyms=False)) == []
     assert entry(own, TOPIC, "u", "retention.ms").value == "80", "another topic's is not this one's"
 
 
 def test_a_time_below_nothing_is_for_ever_and_so_are_bytes_as_they_are() -> None:
     started = STARTED._replace(static={"log.retention.hours": "-2"})
-    request = DescribeConfigsRequest(resources=[Asked(resource_type=TOPIC, resource_name="t")])
+    request = DescribeConfigsRequest(resources=[RequestedResource(resource_type=TOPIC, resource_name="t")])
     (result,) = described(image(all={"log.retention.bytes": "-5"}), started, request).results
     values = {each.name: each.value for each in result.configs}
     assert (values["retention.ms"], values["retention.bytes"]) == ("-1", "-5")
@@ -110,7 +112,7 @@ def test_nobody_is_told_a_password_or_what_might_be_one() -> None:
         entry(of, NODE, "", "plugin.word"),
     ):
         assert (found.value, found.is_sensitive) == (None, True)
-        assert {value for _, value, _ in said(found)} == {None}
+        assert {value for _, value, _ in synonyms(found)} == {None}
     assert entry(of, NODE, "1", secret).config_type == ConfigType.PASSWORD
     assert entry(of, NODE, "", "plugin.word").config_type == ConfigType.UNKNOWN
 
@@ -120,7 +122,7 @@ def test_of_all_nodes_only_what_is_set_for_all_is_told() -> None:
     (result,) = ask(of, (NODE, ""))
     (found,) = result.configs
     assert (found.name, found.value, found.config_source) == ("log.cleaner.threads", "2", Source.DYNAMIC_DEFAULT_BROKER)
-    assert (found.read_only, said(found)) == (False, [("log.cleaner.threads", "2", Source.DYNAMIC_DEFAULT_BROKER)])
+    assert (found.read_only, synonyms(found)) == (False, [("log.cleaner.threads", "2", Source.DYNAMIC_DEFAULT_BROKER)])
     assert ask(image(), (NODE, ""))[0].configs == []
 
 
@@ -139,7 +141,7 @@ def test_of_all_nodes_only_what_is_set_for_all_is_told() -> None:
 def test_what_no_node_takes_over_is_not_told_as_set(name: str, value: str) -> None:
     of = image(all={name: value}, n1={name: value})
     assert ask(of, (NODE, ""))[0].configs == []
-    assert all(source >= Source.STATIC_BROKER for _, _, source in said(entry(of, NODE, "1", name)))
+    assert all(source >= Source.STATIC_BROKER for _, _, source in synonyms(entry(of, NODE, "1", name)))
 
 
 @pytest.mark.parametrize("name", ["listener.name.outside.ssl.protocol", "sasl.enabled.mechanisms"])
@@ -151,7 +153,7 @@ def test_what_is_a_nodes_own_cannot_be_set_for_all(name: str) -> None:
 def test_a_nodes_own_setting_is_told_with_its_meaning() -> None:
     found = entry(image(), NODE, "1", "busy", include_documentation=True)
     assert (found.value, found.config_source, found.read_only) == ("5", Source.STATIC_BROKER, True)
-    assert said(found) == [("busy", "5", Source.STATIC_BROKER), ("busy", "0", Source.DEFAULT)]
+    assert synonyms(found) == [("busy", "5", Source.STATIC_BROKER), ("busy", "0", Source.DEFAULT)]
     assert found.documentation == "how busy it is"
     assert entry(image(), NODE, "1", "busy").documentation is None
     assert entry(image(), NODE, "1", "num.io.threads", include_documentation=True).documentation is None
@@ -163,7 +165,7 @@ def test_groups_have_what_nodes_have_and_some_of_their_own() -> None:
     found = entry(of, GROUP, "g", "share.isolation.level")
     assert (found.value, found.config_source) == ("read_committed", Source.GROUP)
     name = "share.isolation.level"
-    assert said(found) == [(name, "read_committed", Source.GROUP), (name, "read_uncommitted", Source.DEFAULT)]
+    assert synonyms(found) == [(name, "read_committed", Source.GROUP), (name, "read_uncommitted", Source.DEFAULT)]
     assert entry(of, GROUP, "another", name).value == "read_uncommitted", "a group need not be there"
 
 
@@ -201,7 +203,7 @@ def test_nothing_is_told_if_one_resource_is_of_no_type_that_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "as_told"),
+    ("kind", "text", "shown"),
     [
         (ConfigType.BOOLEAN, " TRUE", "true"),
         (ConfigType.INT, "+007", "7"),
@@ -225,5 +227,5 @@ def test_nothing_is_told_if_one_resource_is_of_no_type_that_there_is() -> None:
         (ConfigType.UNKNOWN, " x ", " x "),
     ],
 )
-def test_a_value_is_told_as_java_would_write_it(kind: ConfigType, text: str, as_told: str) -> None:
-    assert told(kind, text) == as_told
+def test_a_value_is_told_as_java_would_write_it(kind: ConfigType, text: str, shown: str) -> None:
+    assert canonical(kind, text) == shown

@@ -46,7 +46,7 @@ def assign(
     answer = controller.decide(directories.assign_replicas(controller.state, request))
     assert isinstance(answer, AssignReplicasToDirsResponse)
     assert [each.id for each in answer.directories] == list(places)
-    return [each.error_code for place in answer.directories for told in place.topics for each in told.partitions]
+    return [each.error_code for place in answer.directories for topic in place.topics for each in topic.partitions]
 
 
 def test_replicas_lie_where_their_broker_says() -> None:

@@ -1,4 +1,4 @@
-"""Of a topic that is made all configurations are told, and where each comes from. KIP-525."""
+"""The response to a new topic lists all its configurations, and the source of each. KIP-525."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from tests.controller.test_topics import create, three, topic
 OF_TOPIC, OF_NODE, OF_ALL_NODES, STATIC, DEFAULT = 1, 2, 3, 4, 5
 
 
-def told(result: Any) -> dict[str, tuple[str | None, int]]:
-    """Value and source, by name."""
+def entries(result: Any) -> dict[str, tuple[str | None, int]]:
+    """Return value and source, by name."""
     assert not any(each.read_only or each.is_sensitive for each in result.configs)
     return {each.name: (each.value, each.config_source) for each in result.configs}
 
@@ -27,16 +27,16 @@ def set_for_nodes(controller: Controller, node: str, name: str, value: str | Non
 def test_a_topic_that_is_given_nothing_has_the_defaults() -> None:
     (made,) = create(three(), topic())
     assert [each.name for each in made.configs] == sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
-    assert {source for _, source in told(made).values()} == {DEFAULT}
+    assert {source for _, source in entries(made).values()} == {DEFAULT}
     some = ("retention.ms", "segment.ms", "flush.ms", "cleanup.policy", "remote.storage.enable")
-    assert [told(made)[name][0] for name in some] == ["604800000", "604800000", str(2**63 - 1), "delete", "false"]
+    assert [entries(made)[name][0] for name in some] == ["604800000", "604800000", str(2**63 - 1), "delete", "false"]
 
 
 @pytest.mark.parametrize("is_tried_only", [True, False])
 def test_what_a_topic_is_given_is_told_as_it_was_written(is_tried_only: bool) -> None:
-    asked = topic(retention_ms=" +7 ", preallocate="TRUE", internal_segment_bytes="2000000")
-    (made,) = create(three(), asked, validate_only=is_tried_only)
-    configs = told(made)
+    requested = topic(retention_ms=" +7 ", preallocate="TRUE", internal_segment_bytes="2000000")
+    (made,) = create(three(), requested, validate_only=is_tried_only)
+    configs = entries(made)
     assert list(configs) == sorted(configs)
     assert configs["retention.ms"] == (" +7 ", OF_TOPIC)
     assert configs["preallocate"] == ("TRUE", OF_TOPIC)
@@ -49,18 +49,18 @@ def test_the_next_that_says_something_is_told() -> None:
     it."""
     controller = three(min_insync_replicas=2, unclean_leader_election=True)
     (made,) = create(controller, topic("a"))
-    assert told(made)["min.insync.replicas"] == ("2", STATIC)
-    assert told(made)["unclean.leader.election.enable"] == ("true", STATIC)
+    assert entries(made)["min.insync.replicas"] == ("2", STATIC)
+    assert entries(made)["unclean.leader.election.enable"] == ("true", STATIC)
     set_for_nodes(controller, "", "min.insync.replicas", "3")
     set_for_nodes(controller, "", "log.retention.ms", "5000")
     set_for_nodes(controller, "1", "log.retention.hours", " 3 ")
     set_for_nodes(controller, "2", "log.retention.ms", "1")  # another node
     (made,) = create(controller, topic("b"))
-    assert told(made)["min.insync.replicas"] == ("3", OF_ALL_NODES)
-    assert told(made)["retention.ms"] == ("10800000", OF_NODE)
+    assert entries(made)["min.insync.replicas"] == ("3", OF_ALL_NODES)
+    assert entries(made)["retention.ms"] == ("10800000", OF_NODE)
     set_for_nodes(controller, "1", "log.retention.hours", None)
     (made,) = create(controller, topic("c"))
-    assert told(made)["retention.ms"] == ("5000", OF_ALL_NODES)
+    assert entries(made)["retention.ms"] == ("5000", OF_ALL_NODES)
 
 
 @pytest.mark.parametrize(("hours", "value"), [("soon", "0"), ("", "0"), ("99999999999", "0"), ("-1", "-3600000")])
@@ -68,7 +68,7 @@ def test_hours_that_are_no_number_are_none(hours: str, value: str) -> None:
     controller = three()
     set_for_nodes(controller, "", "log.roll.hours", hours)
     (made,) = create(controller, topic())
-    assert told(made)["segment.ms"] == (value, OF_ALL_NODES)
+    assert entries(made)["segment.ms"] == (value, OF_ALL_NODES)
 
 
 def test_what_topics_have_in_common_is_worked_out_once_for_all_of_them() -> None:
@@ -81,8 +81,8 @@ def test_what_topics_have_in_common_is_worked_out_once_for_all_of_them() -> None
     assert given.configs[0] is first.configs[0]
     set_for_nodes(controller, "", "log.retention.ms", "5000")
     (fourth,) = create(controller, topic("e"))
-    assert told(first)["retention.ms"] == ("604800000", DEFAULT)
-    assert told(fourth)["retention.ms"] == ("5000", OF_ALL_NODES)
+    assert entries(first)["retention.ms"] == ("604800000", DEFAULT)
+    assert entries(fourth)["retention.ms"] == ("5000", OF_ALL_NODES)
 
 
 @pytest.mark.parametrize("version", [2, 4, 5, 7])

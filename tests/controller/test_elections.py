@@ -1,4 +1,4 @@
-"""Who leads: elections by who comes and goes, eligible leader replicas, unclean ones, directories, reassignments.
+"""Leaders: elections as brokers come and go, eligible leader replicas, unclean ones, directories, reassignments.
 
 KIP-631, KIP-455, KIP-858, KIP-966; K58 (KAFKA-15665), K59 (KAFKA-19522); C1, C2, C9, C10.
 """

@@ -40,8 +40,8 @@ def update(
     controller: Controller, *updates: tuple[str, int, int], validate_only: bool = False, version: int = 2
 ) -> UpdateFeaturesResponse:
     """(feature, level, upgrade type) of each."""
-    asked = [Update(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
-    request = UpdateFeaturesRequest(feature_updates=asked, validate_only=validate_only)
+    changes = [Update(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
+    request = UpdateFeaturesRequest(feature_updates=changes, validate_only=validate_only)
     answer = controller.decide(features.update_features(controller.state, request, version))
     assert isinstance(answer, UpdateFeaturesResponse)
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
@@ -214,11 +214,11 @@ def test_the_krafts_version_is_never_lowered(present: int, level: int, kind: int
 
 def test_the_krafts_version_is_raised_by_the_quorum() -> None:
     controller = with_broker(static_voters=(1,), fault_of_raising=lambda _: "")
-    asked = [Update(feature=KRAFT, max_version_level=1, upgrade_type=UPGRADE)]
-    decision = features.update_features(controller.state, UpdateFeaturesRequest(feature_updates=asked), 2)
+    changes = [Update(feature=KRAFT, max_version_level=1, upgrade_type=UPGRADE)]
+    decision = features.update_features(controller.state, UpdateFeaturesRequest(feature_updates=changes), 2)
     assert decision.kraft_version == 1
     assert decision.records == []
-    checked = UpdateFeaturesRequest(feature_updates=asked, validate_only=True)
+    checked = UpdateFeaturesRequest(feature_updates=changes, validate_only=True)
     decision = features.update_features(controller.state, checked, 2)
     assert (decision.kraft_version, decision.records) == (None, [])
     controller.state.kraft_version_raised(1, controller.state.next_offset + 2)
@@ -229,10 +229,10 @@ def test_the_krafts_version_is_raised_by_the_quorum() -> None:
 def test_what_the_quorum_says_against_it_is_told_as_kafkas_controller_tells_it() -> None:
     controller = with_broker(static_voters=(1,), fault_of_raising=lambda level: f"no {level}")
     for validate_only in (False, True):
-        with pytest.raises(Refused) as told:
+        with pytest.raises(Refused) as error:
             update(controller, ("group.version", 1, UPGRADE), (KRAFT, 1, UPGRADE), validate_only=validate_only)
-        assert told.value.code == ErrorCode.INVALID_UPDATE_VERSION
-        assert told.value.text == ("The update failed for all features since the following feature had an error: no 1")
+        assert error.value.code == ErrorCode.INVALID_UPDATE_VERSION
+        assert error.value.text == ("The update failed for all features since the following feature had an error: no 1")
     assert "group.version" not in controller.state.finalized_features
 
 
@@ -336,16 +336,16 @@ def test_version_0_never_lowers() -> None:
     """What it says of downgrades is not heeded in Kafka either."""
     controller = with_broker()
     update(controller, ("transaction.version", 2, UPGRADE))
-    asked = UpdateFeaturesRequest(
+    downgrade = UpdateFeaturesRequest(
         feature_updates=[Update(feature="transaction.version", max_version_level=1, allow_downgrade=True)]
     )
-    request = decode(UpdateFeaturesRequest, 0, encode(asked, 0))
+    request = decode(UpdateFeaturesRequest, 0, encode(downgrade, 0))
     code = refusal(lambda: features.update_features(controller.state, request, 0))
     assert code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_refusal_stands_on_top(version: int) -> None:
-    told = refused(UpdateFeaturesRequest(), version, ErrorCode.INVALID_UPDATE_VERSION, "why")
-    read = decode(UpdateFeaturesResponse, version, encode(told, version))
+    response = refused(UpdateFeaturesRequest(), version, ErrorCode.INVALID_UPDATE_VERSION, "why")
+    read = decode(UpdateFeaturesResponse, version, encode(response, version))
     assert (read.error_code, read.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, "why")

@@ -54,8 +54,8 @@ class Kept:
         self.image = editor.finish()
 
 
-def told(index: PartitionIndex) -> dict[str, Any]:
-    """All that it says."""
+def contents(index: PartitionIndex) -> dict[str, Any]:
+    """Return all that the index holds."""
     by_broker = {
         f"{name} {broker}": set(getattr(index, name)(broker))
         for name in ("in_sync", "led", "eligible", "leaderless_on")
@@ -104,7 +104,7 @@ def test_whatever_changes_meanwhile_it_says_what_one_made_at_once_says(steps: li
                 change.directories = [home(BROKERS[0]), home(max(broker, 1))]
         if there:
             kept.apply(change)
-    assert told(kept.index) == told(PartitionIndex(lambda: kept.image.topics))
+    assert contents(kept.index) == contents(PartitionIndex(lambda: kept.image.topics))
     assert kept.index.is_whole
 
 
@@ -139,7 +139,7 @@ def test_of_a_topic_that_is_gone_nothing_is_kept() -> None:
     for _ in range(3):
         kept.apply(*topic(7, 4))
         kept.apply(RemoveTopicRecord(topic_id=uuid(7)))
-    assert told(kept.index) == told(PartitionIndex(lambda: EMPTY.topics))
+    assert contents(kept.index) == contents(PartitionIndex(lambda: EMPTY.topics))
     assert (kept.index._topics, kept.index._places, kept.index._pending) == ({}, {}, {})
 
 
@@ -147,7 +147,7 @@ def test_a_topic_that_is_made_anew_in_the_same_breath_is_another() -> None:
     kept = Kept(before())
     kept.index.advance()
     kept.apply(RemoveTopicRecord(topic_id=uuid(5)), *topic(5, 2))
-    assert told(kept.index) == told(PartitionIndex(lambda: kept.image.topics))
+    assert contents(kept.index) == contents(PartitionIndex(lambda: kept.image.topics))
 
 
 def test_what_is_marked_is_told_one_by_one_and_as_it_is_then() -> None:

@@ -26,8 +26,8 @@ def test_a_broker_is_unfenced_only_when_it_has_read_its_own_registration() -> No
     epoch = controller.register(1)
     early = controller.beat(1, current_metadata_offset=epoch - 1)
     assert (early.is_caught_up, early.is_fenced) == (False, True)
-    asked_to_stay = controller.beat(1, current_metadata_offset=epoch, want_fence=True)
-    assert (asked_to_stay.is_caught_up, asked_to_stay.is_fenced) == (True, True)
+    kept = controller.beat(1, current_metadata_offset=epoch, want_fence=True)
+    assert (kept.is_caught_up, kept.is_fenced) == (True, True)
     assert controller.broker(1).fenced
     in_it = controller.beat(1, current_metadata_offset=epoch)
     assert (in_it.is_caught_up, in_it.is_fenced, in_it.should_shut_down) == (True, False, False)

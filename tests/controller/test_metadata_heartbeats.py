@@ -161,7 +161,7 @@ def test_a_broker_that_nobody_knows_has_no_incarnation() -> None:
 
 
 def unfence_legacy(controller: OlderController) -> None:
-    """As the role does after each registration."""
+    """Unfence them as the active controller does after each registration."""
     while records := brokers.unfence_exempt(controller.state):
         controller.write(*records)
 

@@ -73,7 +73,7 @@ def test_what_cannot_be_placed(brokers: list[Usable], replicas: int, why: str) -
 
 
 def test_topics_of_one_request_take_turns() -> None:
-    """As the partitions of one topic do: each broker leads as many as any other."""
+    """They do as the partitions of one topic do: each broker leads as many as any other."""
     placer = Placer(Candidates([Usable(each, None, False) for each in range(6)]), random.Random(1))
     placed = [replicas for _ in range(600) for replicas in placer.place(1, 3)]
     assert set(Counter(each[0] for each in placed).values()) == {100}

@@ -94,15 +94,15 @@ def test_of_two_parts_of_one_type_the_later_counts() -> None:
 def test_nothing_is_written_that_was_only_to_be_checked() -> None:
     controller = Controller()
     bad = entry(BOTH, x=1.0)
-    told = alter(controller, entry(ALICE, request_percentage=5.0), bad, validate_only=True)
-    assert told == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    codes = alter(controller, entry(ALICE, request_percentage=5.0), bad, validate_only=True)
+    assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
     assert controller.written == []
 
 
 def test_each_entity_is_answered_for_itself() -> None:
     controller = Controller()
-    told = alter(controller, entry(ALICE, request_percentage=5.0, x=1.0), entry(BOTH, request_percentage=7.0))
-    assert told == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    codes = alter(controller, entry(ALICE, request_percentage=5.0, x=1.0), entry(BOTH, request_percentage=7.0))
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
     assert held(controller) == {BOTH: {"request_percentage": 7.0}}
 
 

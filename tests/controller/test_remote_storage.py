@@ -20,14 +20,14 @@ ENABLE, COPY, DELETE = "remote.storage.enable", "remote.log.copy.disable", "remo
 
 def change(controller: Controller, **values: str | None) -> tuple[int, str | None]:
     """`_` in a name stands for a dot; None: no longer set."""
-    asked = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [
-        asked.AlterableConfig(name=name.replace("_", "."), config_operation=int(value is None), value=value)
+        resource.AlterableConfig(name=name.replace("_", "."), config_operation=int(value is None), value=value)
         for name, value in values.items()
     ]
-    request = IncrementalAlterConfigsRequest(resources=[asked(resource_type=2, resource_name="t", configs=configs)])
-    (told,) = ask(controller, request, 1).responses
-    return told.error_code, told.error_message
+    request = IncrementalAlterConfigsRequest(resources=[resource(resource_type=2, resource_name="t", configs=configs)])
+    (result,) = ask(controller, request, 1).responses
+    return result.error_code, result.error_message
 
 
 def with_remote_log(**settings: Any) -> Controller:
@@ -115,6 +115,6 @@ def test_where_the_storage_is_there_no_more_a_remote_log_has_to_be_given_up_firs
     ],
 )
 def test_what_holds_for_a_remote_log(values: dict[str, str], text: str) -> None:
-    told = remote_storage_fault({ENABLE: "true", **values}, {}, is_there=True)
-    assert told.startswith(text)
-    assert bool(told) == bool(text)
+    fault = remote_storage_fault({ENABLE: "true", **values}, {}, is_there=True)
+    assert fault.startswith(text)
+    assert bool(fault) == bool(text)

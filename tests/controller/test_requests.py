@@ -12,5 +12,5 @@ def test_a_refusal_can_be_written_in_every_version(cls: type[Message]) -> None:
     api = API[cls.__wire__.api_key]
     for version in range(api.versions.first, api.versions.last + 1):
         for text in ("", "why"):
-            told = refused(cls(), version, ErrorCode.NOT_CONTROLLER, text)
-            assert isinstance(decode(api.response, version, encode(told, version)), api.response)
+            response = refused(cls(), version, ErrorCode.NOT_CONTROLLER, text)
+            assert isinstance(decode(api.response, version, encode(response, version)), api.response)

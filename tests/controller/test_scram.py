@@ -27,18 +27,18 @@ def removal(name: str = "alice", mechanism: int = SHA_256) -> Deletion:
     return Deletion(name=name, mechanism=mechanism)
 
 
-def alter(controller: Controller, *asked: Upsertion | Deletion) -> dict[str, ErrorCode]:
+def alter(controller: Controller, *changes: Upsertion | Deletion) -> dict[str, ErrorCode]:
     request = AlterUserScramCredentialsRequest(
-        deletions=[each for each in asked if isinstance(each, Deletion)],
-        upsertions=[each for each in asked if isinstance(each, Upsertion)],
+        deletions=[each for each in changes if isinstance(each, Deletion)],
+        upsertions=[each for each in changes if isinstance(each, Upsertion)],
     )
     answer = controller.decide(scram.alter_credentials(controller.state, request))
     assert isinstance(answer, AlterUserScramCredentialsResponse)
     assert decode(AlterUserScramCredentialsResponse, 0, encode(answer, 0)) == answer
     assert all((each.error_message is None) == (each.error_code == 0) for each in answer.results)
-    told = {each.user: ErrorCode(each.error_code) for each in answer.results}
-    assert len(told) == len(answer.results), "each user once"
-    return told
+    codes = {each.user: ErrorCode(each.error_code) for each in answer.results}
+    assert len(codes) == len(answer.results), "each user once"
+    return codes
 
 
 def held(controller: Controller) -> list[tuple[int, str]]:
@@ -55,8 +55,8 @@ def test_what_is_kept_proves_the_password_of_the_rfc() -> None:
 
     controller = Controller()
     password = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, iterations)
-    asked = Upsertion(name="user", mechanism=SHA_256, iterations=iterations, salt=salt, salted_password=password)
-    assert alter(controller, asked) == {"user": ErrorCode.NONE}
+    change = Upsertion(name="user", mechanism=SHA_256, iterations=iterations, salt=salt, salted_password=password)
+    assert alter(controller, change) == {"user": ErrorCode.NONE}
     kept = controller.state.image.scram[SHA_256, "user"]
     assert hmac.digest(kept.server_key, exchange, "sha256") == server_signature
     client_signature = hmac.digest(kept.stored_key, exchange, "sha256")
@@ -87,7 +87,7 @@ def test_removals_and_settings_of_several_users_are_one_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("change", "code"),
     [
         (setting(""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (removal(""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
@@ -102,17 +102,17 @@ def test_removals_and_settings_of_several_users_are_one_batch() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing_of_the_user(
-    asked: Upsertion | Deletion, code: ErrorCode
+    change: Upsertion | Deletion, code: ErrorCode
 ) -> None:
     controller = Controller()
     alter(controller, setting("alice"))
-    assert alter(controller, asked, setting("bob")) == {asked.name: code, "bob": ErrorCode.NONE}
+    assert alter(controller, change, setting("bob")) == {change.name: code, "bob": ErrorCode.NONE}
     assert held(controller) == [(SHA_256, "alice"), (SHA_256, "bob")]
     assert len(controller.written) == 1
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "changes",
     [
         (setting(), setting()),
         (setting(mechanism=SHA_256), setting(mechanism=SHA_512)),
@@ -120,11 +120,11 @@ def test_what_cannot_be_is_refused_and_changes_nothing_of_the_user(
         (removal(), removal()),
     ],
 )
-def test_a_user_who_is_named_twice_stays_as_before(asked: tuple[Upsertion | Deletion, ...]) -> None:
+def test_a_user_who_is_named_twice_stays_as_before(changes: tuple[Upsertion | Deletion, ...]) -> None:
     controller = Controller()
     alter(controller, setting())
     before = controller.state.image
-    assert alter(controller, *asked) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+    assert alter(controller, *changes) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
     assert controller.state.image == before
 
 
@@ -134,8 +134,8 @@ def test_a_fault_of_the_first_is_told_before_that_there_are_two() -> None:
 
 def test_a_level_that_cannot_hold_credentials_refuses_them() -> None:
     controller = Controller(level=10)
-    asked = setting("alice"), removal("bob")
-    assert alter(controller, *asked) == dict.fromkeys(("bob", "alice"), ErrorCode.UNSUPPORTED_VERSION)
+    changes = setting("alice"), removal("bob")
+    assert alter(controller, *changes) == dict.fromkeys(("bob", "alice"), ErrorCode.UNSUPPORTED_VERSION)
     assert controller.written == []
     assert alter(Controller(level=11), setting("alice")) == {"alice": ErrorCode.NONE}
 
@@ -144,7 +144,7 @@ def test_an_error_stands_at_each_user_once() -> None:
     request = AlterUserScramCredentialsRequest(
         deletions=[removal("bob")], upsertions=[setting("bob"), setting("alice")]
     )
-    told = refused(request, 0, ErrorCode.NOT_CONTROLLER, "why")
-    assert isinstance(told, AlterUserScramCredentialsResponse)
-    results = [(each.user, each.error_code, each.error_message) for each in told.results]
+    response = refused(request, 0, ErrorCode.NOT_CONTROLLER, "why")
+    assert isinstance(response, AlterUserScramCredentialsResponse)
+    results = [(each.user, each.error_code, each.error_message) for each in response.results]
     assert results == [("bob", ErrorCode.NOT_CONTROLLER, "why"), ("alice", ErrorCode.NOT_CONTROLLER, "why")]

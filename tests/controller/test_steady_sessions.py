@@ -18,23 +18,23 @@ LEAD = 1
 
 
 class Busy(SteadyBeats):
-    """Broker 1 beats again right after each time that somebody asks who was heard."""
+    """A fast path on which broker 1 sends another heartbeat right after each collection of contacts."""
 
     controller: Controller
     beats = False
     answered = 0
 
     def take_answered(self) -> list[AnsweredBeat]:
-        told = super().take_answered()
+        contacts = super().take_answered()
         if self.beats:
             self.answered += self.is_answered()
-        return told
+        return contacts
 
     def _request(self) -> BrokerHeartbeatRequest:
         return BrokerHeartbeatRequest(broker_id=1, broker_epoch=self.epoch, current_metadata_offset=self.epoch)
 
     def keep_first(self) -> None:
-        """As the controller does once its heartbeat comes to nothing."""
+        """Keep the steady answer as the controller does once a heartbeat changes nothing."""
         self.epoch = self.controller.state.image.brokers[1].epoch
         answer = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False)
         self.keep(steady_beat(Codec(), self._request(), 1, self.epoch, answer))

@@ -9,12 +9,12 @@ from fastquorum.types import TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
-from tests.controller.test_topics import Asked, ask, create, delete, three, topic
+from tests.controller.test_topics import NewTopic, ask, create, delete, three, topic
 
 INVALID = ErrorCode.INVALID_REQUEST
 
 
-def told(results: list[Any]) -> list[tuple[str | None, int, str | None]]:
+def outcomes(results: list[Any]) -> list[tuple[str | None, int, str | None]]:
     return [(each.name, each.error_code, each.error_message) for each in results]
 
 
@@ -36,7 +36,7 @@ def held(controller: Controller) -> list[str]:
     ],
 )
 def test_a_request_that_would_write_too_much_writes_nothing(
-    topics: list[Asked], text: str, is_tried_only: bool
+    topics: list[NewTopic], text: str, is_tried_only: bool
 ) -> None:
     """A topic is one record, and each of its configurations and partitions one."""
     controller = three()
@@ -46,7 +46,7 @@ def test_a_request_that_would_write_too_much_writes_nothing(
         ask(controller, request)
     assert refusal(lambda: ask(controller, request)) is ErrorCode.POLICY_VIOLATION
     answer: Any = refused(request, 7, ErrorCode.POLICY_VIOLATION, text)
-    assert told(answer.topics) == [(each.name, ErrorCode.POLICY_VIOLATION, text) for each in topics]
+    assert outcomes(answer.topics) == [(each.name, ErrorCode.POLICY_VIOLATION, text) for each in topics]
     assert len(controller.records) == before
 
 
@@ -59,7 +59,7 @@ def test_a_request_that_would_write_too_much_writes_nothing(
         [topic("a", 9_999), topic("b", 5), topic("b", 5), topic(TOPIC_NAME, 5)],
     ],
 )
-def test_what_fits_is_made(topics: list[Asked]) -> None:
+def test_what_fits_is_made(topics: list[NewTopic]) -> None:
     controller = three()
     before = len(controller.records)
     create(controller, *topics)
@@ -95,7 +95,7 @@ def test_a_topic_that_is_named_more_than_once_is_not_made_and_answered_once() ->
         topic("d"),
         topic("c"),
     ]
-    assert told(create(controller, *topics)) == [
+    assert outcomes(create(controller, *topics)) == [
         ("a", 0, None),
         ("c", 0, None),
         ("d", INVALID, "Duplicate topic name."),
@@ -110,7 +110,7 @@ def test_a_topic_that_is_to_grow_more_than_once_does_not_and_is_answered_once() 
     controller.topic([1, 2])
     controller.topic([1, 2], name="u", topic_id=uuid(2))
     request = CreatePartitionsRequest(topics=[grown("u", 2), *(grown("t", each) for each in (5, 6, 7)), grown("v", 3)])
-    assert told(ask(controller, request, 3).results) == [
+    assert outcomes(ask(controller, request, 3).results) == [
         ("t", INVALID, "Duplicate topic name."),
         ("u", 0, None),
         ("v", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
@@ -119,7 +119,7 @@ def test_a_topic_that_is_to_grow_more_than_once_does_not_and_is_answered_once() 
 
 
 @pytest.mark.parametrize(
-    ("asked", "answers"),
+    ("named", "answers"),
     [
         ([("t", ZERO_UUID)] * 3, [("t", ZERO_UUID, "Duplicate topic name.")]),
         ([("nowhere", ZERO_UUID)] * 2, [("nowhere", ZERO_UUID, "Duplicate topic name.")]),
@@ -138,12 +138,12 @@ def test_a_topic_that_is_to_grow_more_than_once_does_not_and_is_answered_once() 
     ],
 )
 def test_a_topic_that_is_to_be_deleted_more_than_once_stays_and_is_answered_once(
-    asked: list[tuple[str | None, Uuid]], answers: list[tuple[str | None, Uuid, str]]
+    named: list[tuple[str | None, Uuid]], answers: list[tuple[str | None, Uuid, str]]
 ) -> None:
     controller = three()
     controller.topic([1])
     controller.topic([1], name="u", topic_id=uuid(2))
-    results = delete(controller, *asked, ("u", ZERO_UUID))
+    results = delete(controller, *named, ("u", ZERO_UUID))
     assert [(each.name, each.topic_id, each.error_message) for each in results] == [*answers, ("u", uuid(2), None)]
     assert [each.error_code for each in results] == [INVALID] * len(answers) + [0]
     assert held(controller) == ["t"]
@@ -153,7 +153,7 @@ def test_so_it_is_for_older_clients() -> None:
     controller = three()
     controller.topic([1])
     answer = ask(controller, DeleteTopicsRequest(topic_names=["t", "u", "t"]), 5)
-    assert told(answer.responses) == [
+    assert outcomes(answer.responses) == [
         ("t", INVALID, "Duplicate topic name."),
         ("u", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."),
     ]

@@ -20,7 +20,7 @@ from fastquorum.wire.messages.topics import CreatePartitionsRequest, CreateTopic
 from fastquorum.wire.records.topics import PartitionChangeRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, refusal, uuid
 
-Asked = CreateTopicsRequest.CreatableTopic
+NewTopic = CreateTopicsRequest.CreatableTopic
 
 
 def ask(controller: Controller, message: Message, version: int = 7) -> Any:
@@ -33,21 +33,21 @@ def three(**more: Any) -> Controller:
     return controller
 
 
-def topic(name: str = "t", partitions: int = 2, replicas: int = 3, **configs: str) -> Asked:
-    named = [Asked.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    return Asked(name=name, num_partitions=partitions, replication_factor=replicas, configs=named)
+def topic(name: str = "t", partitions: int = 2, replicas: int = 3, **configs: str) -> NewTopic:
+    named = [NewTopic.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    return NewTopic(name=name, num_partitions=partitions, replication_factor=replicas, configs=named)
 
 
-def chosen(*assignments: list[int], first: int = 0, **fields: Any) -> Asked:
+def chosen(*assignments: list[int], first: int = 0, **fields: Any) -> NewTopic:
     made = [
-        Asked.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+        NewTopic.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
         for number, brokers in enumerate(assignments, first)
     ]
     fields = {"num_partitions": -1, "replication_factor": -1, **fields}
-    return Asked(name="t", assignments=made, **fields)
+    return NewTopic(name="t", assignments=made, **fields)
 
 
-def create(controller: Controller, *topics: Asked, **fields: Any) -> list[Any]:
+def create(controller: Controller, *topics: NewTopic, **fields: Any) -> list[Any]:
     answer = ask(controller, CreateTopicsRequest(topics=list(topics), **fields))
     return list(answer.topics)
 
@@ -131,7 +131,7 @@ def test_to_validate_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "text"),
+    ("requested", "code", "text"),
     [
         (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "empty string"),
         (topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'.' or '..'"),
@@ -161,12 +161,12 @@ def test_to_validate_writes_nothing() -> None:
         (chosen([4]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "fenced or in controlled shutdown"),
     ],
 )
-def test_a_topic_that_cannot_be(asked: Asked, code: ErrorCode, text: str) -> None:
+def test_a_topic_that_cannot_be(requested: NewTopic, code: ErrorCode, text: str) -> None:
     controller = three()
     controller.register(4)
     controller.topic([1], name="a.b", topic_id=uuid(9))
     count = len(controller.records)
-    (refused_,) = create(controller, asked)
+    (refused_,) = create(controller, requested)
     assert (refused_.error_code, len(controller.records)) == (code, count)
     assert text in refused_.error_message
 
@@ -267,8 +267,8 @@ def test_what_cannot_be_deleted() -> None:
     controller = three()
     controller.topic([1])
     count = len(controller.records)
-    told = delete(controller, ("t", TOPIC_ID), (None, ZERO_UUID), (None, ZERO_UUID), (None, uuid(5)), ("u", ZERO_UUID))
-    assert [each.error_code for each in told] == [42, 42, 42, 100, 3]
+    got = delete(controller, ("t", TOPIC_ID), (None, ZERO_UUID), (None, ZERO_UUID), (None, uuid(5)), ("u", ZERO_UUID))
+    assert [each.error_code for each in got] == [42, 42, 42, 100, 3]
     assert len(controller.records) == count
 
 
@@ -277,8 +277,8 @@ def test_where_deletion_is_disabled_nothing_is_even_looked_at(version: int, code
     controller = three(delete_topics=False)
     controller.topic([1])
     count = len(controller.records)
-    asked = [DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=ZERO_UUID)]
-    request = DeleteTopicsRequest(topic_names=["t"]) if version < 6 else DeleteTopicsRequest(topics=asked)
+    states = [DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=ZERO_UUID)]
+    request = DeleteTopicsRequest(topic_names=["t"]) if version < 6 else DeleteTopicsRequest(topics=states)
     assert [(each.name, each.error_code) for each in ask(controller, request, version).responses] == [("t", code)]
     assert len(controller.records) == count
 
@@ -287,9 +287,9 @@ def test_where_deletion_is_disabled_nothing_is_even_looked_at(version: int, code
 
 
 def grow(controller: Controller, count: int, *assignments: list[int], name: str = "t") -> Any:
-    asked = CreatePartitionsRequest.CreatePartitionsTopic
-    chosen_ = [asked.CreatePartitionsAssignment(broker_ids=each) for each in assignments] or None
-    request = CreatePartitionsRequest(topics=[asked(name=name, count=count, assignments=chosen_)])
+    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    chosen_ = [kind.CreatePartitionsAssignment(broker_ids=each) for each in assignments] or None
+    request = CreatePartitionsRequest(topics=[kind(name=name, count=count, assignments=chosen_)])
     return ask(controller, request, 3).results[0]
 
 
@@ -337,11 +337,11 @@ def test_what_moves_is_listed() -> None:
     )
     controller.write(moving)
     everything = ask(controller, ListPartitionReassignmentsRequest(topics=None), 0)
-    asked = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    kind = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     named = ask(
         controller,
         ListPartitionReassignmentsRequest(
-            topics=[asked(name="t", partition_indexes=[1, 0, 1, 7]), asked(name="u", partition_indexes=[0])]
+            topics=[kind(name="t", partition_indexes=[1, 0, 1, 7]), kind(name="u", partition_indexes=[0])]
         ),
         0,
     )

@@ -72,7 +72,7 @@ def _k52(patcher: Patcher) -> None:
 
 def _k53(patcher: Patcher) -> None:
     """Who waits for its answer is not heard."""
-    touch, answer, heard = Heartbeats.touch, DueAnswers.on_committed, controller_role.heard
+    touch, answer, heard = Heartbeats.touch, DueAnswers.on_committed, controller_role.note_contact
     last: dict[int, tuple[MetadataController, Micros]] = {}
 
     def not_yet(state: ControllerState, message: Message, now_us: Micros) -> None:
@@ -95,7 +95,7 @@ def _k53(patcher: Patcher) -> None:
         last[id(role._due)] = (role, now_us)
         on_tick(role, now_us)
 
-    patcher.setattr(controller_role, "heard", not_yet)
+    patcher.setattr(controller_role, "note_contact", not_yet)
     patcher.setattr(DueAnswers, "on_committed", when_answered)
     patcher.setattr(MetadataController, "on_tick", tick)
 

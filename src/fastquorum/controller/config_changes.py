@@ -56,7 +56,7 @@ _BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
 
 
 class Operation(IntEnum):
-    """What is done to one value (KIP-339)."""
+    """What IncrementalAlterConfigs does to one value (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -67,21 +67,22 @@ class Operation(IntEnum):
 def incremental_alter_configs(
     state: ControllerState, request: IncrementalAlterConfigsRequest, *, is_forwarded: bool = False
 ) -> Decision:
-    """IncrementalAlterConfigs: each resource is answered for itself. What is forwarded was checked by a broker."""
+    """Decide an IncrementalAlterConfigs; each resource is answered for itself. A broker has checked what it
+    forwards."""
     answer = IncrementalAlterConfigsResponse()
-    told = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    make_result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     change = _Change(_operated, is_forwarded)
-    records = _altered(state, request.resources, change, answer.responses, told)
+    records = _altered(state, request.resources, change, answer.responses, make_result)
     return Decision(answer, [] if request.validate_only else records)
 
 
 def alter_configs(state: ControllerState, request: AlterConfigsRequest, *, is_forwarded: bool = False) -> Decision:
-    """AlterConfigs: what is not named is no longer set. Each resource is answered for itself. What is forwarded was
-    checked by a broker."""
+    """Decide an AlterConfigs, which unsets each value that it does not name; each resource is answered for itself. A
+    broker has checked what it forwards."""
     answer = AlterConfigsResponse()
-    told = AlterConfigsResponse.AlterConfigsResourceResponse
+    make_result = AlterConfigsResponse.AlterConfigsResourceResponse
     change = _Change(_replaced, is_forwarded)
-    records = _altered(state, request.resources, change, answer.responses, told)
+    records = _altered(state, request.resources, change, answer.responses, make_result)
     return Decision(answer, [] if request.validate_only else records)
 
 
@@ -94,23 +95,23 @@ class _Change(NamedTuple):
 
 def _altered(
     state: ControllerState,
-    asked: Iterable[Any],
+    resources: Iterable[Any],
     change: _Change,
     responses: list[Any],
-    told: Callable[..., Any],
+    make_result: Callable[..., Any],
 ) -> list[Message]:
-    """The records, and a response for each resource; one for all that is asked of a resource that is named twice."""
-    asked = list(asked)
-    times = Counter(_resource(each) for each in asked if not _may_repeat(each, change))
-    is_told = set[Resource]()
-    has_much = _pattern_chars(asked) > PATTERN_CHARS_MAX
+    """Return the records, and add a response for each resource; a resource that is named twice gets one."""
+    resources = list(resources)
+    times = Counter(_resource(each) for each in resources if not _may_repeat(each, change))
+    answered = set[Resource]()
+    has_much = _pattern_chars(resources) > PATTERN_CHARS_MAX
     records: list[Message] = []
-    for each in asked:
+    for each in resources:
         resource = _resource(each)
-        if times[resource] > 1 and resource in is_told:
+        if times[resource] > 1 and resource in answered:
             continue
-        is_told.add(resource)
-        response = told(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        answered.add(resource)
+        response = make_result(resource_type=resource.type, resource_name=resource.name, error_message=None)
         responses.append(response)
         try:
             if times[resource] > 1:
@@ -124,30 +125,30 @@ def _altered(
     return [*records, *_cleared(state, records)]
 
 
-def _resource(asked: Any) -> Resource:
-    return Resource(asked.resource_type, asked.resource_name)
+def _resource(requested: Any) -> Resource:
+    return Resource(requested.resource_type, requested.resource_name)
 
 
-def _may_repeat(asked: Any, change: _Change) -> bool:
-    """Is each of several answered for itself: levels of loggers, which are in no record, and what there is none of?"""
-    if asked.resource_type == ResourceType.BROKER_LOGGER:
+def _may_repeat(requested: Any, change: _Change) -> bool:
+    """Return whether a resource may be named twice: levels of loggers, which no record holds, and unknown types."""
+    if requested.resource_type == ResourceType.BROKER_LOGGER:
         return change.wanted is _operated
-    return asked.resource_type not in _TYPES
+    return requested.resource_type not in _TYPES
 
 
-def _pattern_chars(asked: Iterable[Any]) -> int:
-    metrics = (each for each in asked if each.resource_type == ResourceType.CLIENT_METRICS)
+def _pattern_chars(resources: Iterable[Any]) -> int:
+    metrics = (each for each in resources if each.resource_type == ResourceType.CLIENT_METRICS)
     return sum(len(config.value or "") for each in metrics for config in each.configs if config.name == "match")
 
 
-def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Change) -> list[Message]:
+def _of_one(state: ControllerState, resource: Resource, requested: Any, change: _Change) -> list[Message]:
     if resource.type == ResourceType.BROKER_LOGGER and change.wanted is _operated:
-        check_levels(state.node_id, resource.name, asked.configs)
+        check_levels(state.node_id, resource.name, requested.configs)
         return []
     _check_resource(state, resource)
     present: Mapping[str, str] = state.image.configs.get(resource, {})
     records: list[Message] = []
-    wanted = change.wanted(resource, asked, present)
+    wanted = change.wanted(resource, requested, present)
     for name, value in wanted.items():
         # A broker looks at its files again when its configuration is set anew, be it to the same.
         if value != present.get(name) or resource.type == ResourceType.BROKER:
@@ -164,10 +165,11 @@ def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Cha
 # --- what is wanted ---------------------------------------------------------------------------------------------------
 
 
-def _operated(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
-    """By name; None: no longer set. Of several on one name the last one counts, as on Kafka's controllers."""
+def _operated(resource: Resource, requested: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the new values by name; None: no longer set. The last operation on a name counts, as on Kafka's
+    controllers."""
     wanted: dict[str, str | None] = {}
-    for each in {each.name: each for each in asked.configs}.values():
+    for each in {each.name: each for each in requested.configs}.values():
         match each.config_operation:
             case Operation.SET:
                 wanted[each.name] = _given(each)
@@ -192,14 +194,14 @@ def _combined(parts: list[str], operation: Operation, given: list[str]) -> list[
     return [part for part in parts if part not in gone]
 
 
-def _given(asked: Any) -> str:
-    if asked.value is None:
-        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {asked.name}")
-    return str(asked.value)
+def _given(requested: Any) -> str:
+    if requested.value is None:
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {requested.name}")
+    return str(requested.value)
 
 
-def _replaced(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
-    wanted: dict[str, str | None] = {each.name: _given(each) for each in asked.configs}
+def _replaced(resource: Resource, requested: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    wanted: dict[str, str | None] = {each.name: _given(each) for each in requested.configs}
     return wanted | {name: None for name in sorted(present) if name not in wanted}
 
 
@@ -282,7 +284,7 @@ def _check_cordoned(present: str, wanted: str) -> None:
 
 
 def _cleared(state: ControllerState, records: Iterable[Message]) -> list[Message]:
-    """Who is eligible was so by another least ISR (KIP-966)."""
+    """Clear the eligible replicas of topics whose least ISR changes: they were eligible by another one (KIP-966)."""
     if not state.image.features.is_elr_enabled:
         return []
     changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_INSYNC_REPLICAS]

@@ -78,30 +78,30 @@ def no_sasl(message: SaslRequest, code: ErrorCode, text: str) -> Message:
 
 
 def brokers_serve(message: BrokersRequest, code: ErrorCode, text: str) -> Message:
-    """The error on top, and at each user that was named."""
+    """Return the error, on top and for each user that the request names."""
     if isinstance(message, DescribeDelegationTokenRequest):
         return DescribeDelegationTokenResponse(error_code=code)
-    told = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
-    results = [told(error_code=code, error_message=text) for _ in message.users or ()]
+    make_result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+    results = [make_result(error_code=code, error_message=text) for _ in message.users or ()]
     return DescribeUserScramCredentialsResponse(error_code=code, error_message=text, results=results)
 
 
 def no_acls(message: AclRequest, code: ErrorCode, text: str) -> Message:
-    """The error at each entry to be made or filter, or on top."""
+    """Return the error for each entry to be made, for each filter, or on top."""
     match message:
         case CreateAclsRequest():
             made = CreateAclsResponse.AclCreationResult
             return CreateAclsResponse(results=[made(error_code=code, error_message=text) for _ in message.creations])
         case DeleteAclsRequest():
             gone = DeleteAclsResponse.DeleteAclsFilterResult
-            told = [gone(error_code=code, error_message=text) for _ in message.filters]
-            return DeleteAclsResponse(filter_results=told)
+            results = [gone(error_code=code, error_message=text) for _ in message.filters]
+            return DeleteAclsResponse(filter_results=results)
         case DescribeAclsRequest():
             return DescribeAclsResponse(error_code=code, error_message=text)
 
 
 def no_token(message: TokenRequest, version: int, code: ErrorCode, expiry_ms: int = 0) -> Message:
-    """The error, and, as far as it was said, whose token it would have been."""
+    """Return the error, and the token's owner as far as the request states it."""
     match message:
         case RenewDelegationTokenRequest():
             return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)

@@ -47,15 +47,15 @@ class UpgradeType(IntEnum):
 
 
 def update_features(state: ControllerState, request: UpdateFeaturesRequest, version: int) -> Decision:
-    """UpdateFeatures. Version 0's `allow_downgrade` allows nothing, as in Kafka.
+    """Decide an UpdateFeatures. Version 0's `allow_downgrade` allows nothing, as in Kafka.
 
     Raises:
         Refused: INVALID_UPDATE_VERSION, and no feature is changed.
     """
-    asked = {each.feature: each for each in request.feature_updates}
-    wanted = {name: each.max_version_level for name, each in asked.items()}
+    updates = {each.feature: each for each in request.feature_updates}
+    wanted = {name: each.max_version_level for name, each in updates.items()}
     levels = state.finalized_features | wanted
-    for name, each in asked.items():
+    for name, each in updates.items():
         fault = _fault(state, name, each.max_version_level, each.upgrade_type, levels)
         if fault:
             text = f"No feature is changed: {name} cannot be set to {each.max_version_level}: {fault}."
@@ -63,15 +63,15 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, vers
     raised = _raised(state, wanted)
     answer = UpdateFeaturesResponse(error_message=None)
     if version <= RESULTS_VERSION_MAX:
-        told = UpdateFeaturesResponse.UpdatableFeatureResult
-        answer.results = [told(feature=each.feature, error_message=None) for each in request.feature_updates]
+        make_result = UpdateFeaturesResponse.UpdatableFeatureResult
+        answer.results = [make_result(feature=each.feature, error_message=None) for each in request.feature_updates]
     if request.validate_only:
         return Decision(answer)
     return Decision(answer, list(_records(state, wanted)), kraft_version=raised)
 
 
 def _raised(state: ControllerState, wanted: Mapping[str, int]) -> int | None:
-    """The kraft.version that the quorum is to have, if it is another one: the quorum says whether it can."""
+    """Return the kraft.version that the quorum is to have, if it changes: the quorum decides whether it can."""
     level = wanted.get(KRAFT_VERSION, state.kraft_version)
     if level == state.kraft_version:
         return None
@@ -91,7 +91,7 @@ def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Mess
 
 
 def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:
-    """Who is eligible follows from the least ISR: it must be set, for all brokers alike (KIP-966)."""
+    """Set one least ISR for all brokers, since the eligible replicas follow from it (KIP-966)."""
     configs, name = state.image.configs, MIN_INSYNC_REPLICAS
     if name not in configs.get(_EVERY_BROKER, {}):
         value = str(state.settings.min_insync_replicas)
@@ -140,9 +140,9 @@ def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wan
 
 
 def _unable(state: ControllerState, name: str, level: int) -> str:
-    """Who does not support the feature at this level, or has not said so; empty if everybody does.
+    """Return which node does not support the feature at this level, or has not stated it; empty if all do.
 
-    Of a quorum whose voters can be changed only those have to that are registered, as in Kafka.
+    In a quorum whose voters can be changed, only registered controllers count, as in Kafka.
     """
     nodes = [("This controller", SUPPORTED[name])]
     for broker_id, broker in sorted(state.image.brokers.items()):

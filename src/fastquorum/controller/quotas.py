@@ -33,17 +33,17 @@ OF_CLIENTS: Final[Mapping[str, float]] = MappingProxyType(
         "controller_mutation_rate": _ANY_NUMBER,
     }
 )
-"""What users and client ids may be limited in, and the most; a limit that has a most is whole."""
+"""The quotas of users and client ids, each with its maximum; a quota with a maximum is a whole number."""
 OF_ADDRESSES: Final[Mapping[str, float]] = MappingProxyType({"connection_creation_rate": 2.0**31 - 1})
-"""What addresses may be limited in."""
+"""The quotas of addresses, each with its maximum."""
 _FRACTION_MAX: Final = 1e-6
-"""Of a whole number, as it may be off by computing."""
+"""How far a whole number may be off after arithmetic."""
 
 _Entry = AlterClientQuotasRequest.EntryData
 
 
 def alter_client_quotas(state: ControllerState, request: AlterClientQuotasRequest) -> Decision:
-    """AlterClientQuotas: each entity is answered for itself, once. One that is named twice is not changed."""
+    """Decide an AlterClientQuotas; each entity is answered for itself, once. One that is named twice is not changed."""
     times = Counter(_entity(each) for each in request.entries)
     answer = AlterClientQuotasResponse()
     records: list[Message] = []
@@ -55,35 +55,35 @@ def alter_client_quotas(state: ControllerState, request: AlterClientQuotasReques
             records += _of_one(state, entity, each)
         except Refused as refused:
             code, text = refused.code, refused.text
-        answer.entries.append(_told(entity, code, text))
+        answer.entries.append(_result(entity, code, text))
     return Decision(answer, [] if request.validate_only else records)
 
 
 def not_altered(request: AlterClientQuotasRequest, code: ErrorCode, text: str) -> AlterClientQuotasResponse:
-    """The error at each entity."""
-    return AlterClientQuotasResponse(entries=[_told(_entity(each), code, text or None) for each in request.entries])
+    """Return the error for each entity."""
+    return AlterClientQuotasResponse(entries=[_result(_entity(each), code, text or None) for each in request.entries])
 
 
-def _entity(asked: _Entry) -> Entity:
-    """The later counts of two of one type, as in Kafka."""
-    return tuple(sorted({each.entity_type: each.entity_name for each in asked.entity}.items()))
+def _entity(entry: _Entry) -> Entity:
+    """Return an entry's entity. Of two parts of one type the later counts, as in Kafka."""
+    return tuple(sorted({each.entity_type: each.entity_name for each in entry.entity}.items()))
 
 
-def _told(entity: Entity, code: ErrorCode, text: str | None) -> AlterClientQuotasResponse.EntryData:
-    told = AlterClientQuotasResponse.EntryData
-    return told(
+def _result(entity: Entity, code: ErrorCode, text: str | None) -> AlterClientQuotasResponse.EntryData:
+    kind = AlterClientQuotasResponse.EntryData
+    return kind(
         error_code=code,
         error_message=text,
-        entity=[told.EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in entity],
+        entity=[kind.EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in entity],
     )
 
 
-def _of_one(state: ControllerState, entity: Entity, asked: _Entry) -> list[Message]:
+def _of_one(state: ControllerState, entity: Entity, entry: _Entry) -> list[Message]:
     limits = _limits_of(entity)
     present = state.image.quotas.get(entity, Map())
     records: list[Message] = []
     named: set[str] = set()
-    for each in asked.ops:
+    for each in entry.ops:
         if each.key in named:
             raise Refused(ErrorCode.INVALID_REQUEST, f"The quota {each.key} is named twice")
         named.add(each.key)

@@ -26,5 +26,5 @@ class TopicFault(Exception):
 
 
 def brief(text: str) -> str:
-    """As much of it as is told."""
+    """Return the text, cut to TEXT_MAX characters."""
     return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"

@@ -38,8 +38,8 @@ def decide(
     *,
     is_forwarded: bool = False,
 ) -> Decision:
-    """What comes of a request, which a broker may have forwarded. Refused, with Kafka's error, if nothing does. One of
-    DECIDED, or, of an older broker, of DECIDED_FOR_OLDER."""
+    """Return the decision on a request of DECIDED or, from an older broker, of DECIDED_FOR_OLDER. A broker may have
+    forwarded it. Refused, with Kafka's error, if it changes nothing."""
     match message:
         case broker_messages.BrokerHeartbeatRequest():
             return brokers.heartbeat(state, message)
@@ -97,18 +97,18 @@ LEASES: Final = (
     older_messages.MetadataHeartbeatRequest,
     inter_broker_messages.ControlledShutdownRequest,
 )
-"""Requests that a member counts as acknowledged heartbeats, if nothing is wrong with them: it may act on by the answer,
-which therefore has to keep the lease promise."""
+"""Requests that a member counts as acknowledged heartbeats unless the answer is an error: the answer lets the member
+act on, and so has to keep the lease promise."""
 
 
-def heard(state: ControllerState, message: Message, now_us: Micros) -> None:
-    """A request arrived, before it is decided."""
+def note_contact(state: ControllerState, message: Message, now_us: Micros) -> None:
+    """Count an arrived request as contact with its broker, before the request is decided."""
     if isinstance(message, broker_messages.BrokerHeartbeatRequest | inter_broker_messages.ControlledShutdownRequest):
         state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
 
 
 def done(state: ControllerState, message: Message) -> None:
-    """The records of its decision, if there were any, are in the log and in the image."""
+    """Finish a request whose records, if any, are in the log and in the image."""
     match message:
         case broker_messages.BrokerHeartbeatRequest():
             brokers.heartbeat_done(state, message)
@@ -119,7 +119,7 @@ def done(state: ControllerState, message: Message) -> None:
 
 
 def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> Message:
-    """The answer to a request of which nothing comes: the error on top, or at each part where it has no place there."""
+    """Return a refusal: the error on top, or at each part where the response has no place for it on top."""
     match message:
         case topic_messages.CreateTopicsRequest():
             made = topic_messages.CreateTopicsResponse.CreatableTopicResult
@@ -132,8 +132,8 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return topic_messages.DeleteTopicsResponse(responses=[*by_name, *by_state])
         case topic_messages.CreatePartitionsRequest():
             more = topic_messages.CreatePartitionsResponse.CreatePartitionsTopicResult
-            told = [more(name=each.name, error_code=code, error_message=text or None) for each in message.topics]
-            return topic_messages.CreatePartitionsResponse(results=told)
+            refusals = [more(name=each.name, error_code=code, error_message=text or None) for each in message.topics]
+            return topic_messages.CreatePartitionsResponse(results=refusals)
         case config_messages.IncrementalAlterConfigsRequest() | config_messages.AlterConfigsRequest():
             return _not_altered(message, code, text)
         case quota_messages.AlterClientQuotasRequest():
@@ -178,11 +178,11 @@ def _not_altered(
     of = config_messages.IncrementalAlterConfigsResponse if is_incremental else config_messages.AlterConfigsResponse
     answer: Any = of()
     for each in message.resources:
-        told = of.AlterConfigsResourceResponse(
+        result = of.AlterConfigsResourceResponse(
             resource_type=each.resource_type, resource_name=each.resource_name, error_code=code
         )
-        told.error_message = text or None
-        answer.responses.append(told)
+        result.error_message = text or None
+        answer.responses.append(result)
     return answer  # type: ignore[no-any-return]  # one of the two
 
 
@@ -190,11 +190,11 @@ def _not_elected(message: partition_messages.ElectLeadersRequest, code: ErrorCod
     results = partition_messages.ElectLeadersResponse.ReplicaElectionResult
     answer = partition_messages.ElectLeadersResponse()
     for topic in message.topic_partitions or ():
-        told = [
+        refusals = [
             results.PartitionResult(partition_id=number, error_code=code, error_message=text or None)
             for number in topic.partitions
         ]
-        answer.replica_election_results.append(results(topic=topic.topic, partition_result=told))
+        answer.replica_election_results.append(results(topic=topic.topic, partition_result=refusals))
     return answer
 
 
@@ -213,7 +213,7 @@ _ANSWERS: Final[Mapping[type[Message], Callable[..., Message]]] = MappingProxyTy
         producer_messages.AllocateProducerIdsRequest: producer_messages.AllocateProducerIdsResponse,
     }
 )
-"""Those whose errors stand on top."""
+"""The response to each request whose response has the error on top."""
 DECIDED: Final[tuple[type[Message], ...]] = (
     *_ANSWERS,
     config_messages.AlterConfigsRequest,
@@ -233,7 +233,7 @@ DECIDED_FOR_OLDER: Final[tuple[type[Message], ...]] = (
     older_messages.IsrChangeRequest,
     older_messages.MetadataHeartbeatRequest,
 )
-"""What brokers of KIP-343 and KIP-380 ask, where the settings let them."""
+"""Requests of brokers of KIP-343 and KIP-380, decided where the settings allow them."""
 ANSWERED_ANYWHERE: Final[tuple[type[Message], ...]] = (
     acl_messages.CreateAclsRequest,
     acl_messages.DeleteAclsRequest,
@@ -243,4 +243,4 @@ ANSWERED_ANYWHERE: Final[tuple[type[Message], ...]] = (
     sasl_messages.SaslAuthenticateRequest,
     sasl_messages.SaslHandshakeRequest,
 )
-"""Those that `answered_anywhere` always answers."""
+"""Requests that `answered_anywhere` always answers."""

@@ -27,19 +27,20 @@ _Upsertion: TypeAlias = AlterUserScramCredentialsRequest.ScramCredentialUpsertio
 
 
 def alter_credentials(state: ControllerState, request: AlterUserScramCredentialsRequest) -> Decision:
-    """AlterUserScramCredentials: each user is answered once, and of one who is named twice nothing is changed."""
+    """Decide an AlterUserScramCredentials; each user is answered once. Nothing changes for a user that is named
+    twice."""
     answer = AlterUserScramCredentialsResponse()
     records: list[Message] = []
-    for user, asked in _by_user(request).items():
+    for user, changes in _by_user(request).items():
         code, text = ErrorCode.NONE, None
         try:
-            record = _altered(state, asked[0])
-            if len(asked) > 1:
+            record = _altered(state, changes[0])
+            if len(changes) > 1:
                 raise Refused(ErrorCode.DUPLICATE_RESOURCE, "A user is altered once in a request")
             records.append(record)
         except Refused as refused:
             code, text = refused.code, refused.text
-        answer.results.append(_told(user, code, text))
+        answer.results.append(_result(user, code, text))
     return Decision(answer, records)
 
 
@@ -47,53 +48,53 @@ def not_altered(
     request: AlterUserScramCredentialsRequest, code: ErrorCode, text: str
 ) -> AlterUserScramCredentialsResponse:
     """The error at each user."""
-    return AlterUserScramCredentialsResponse(results=[_told(user, code, text or None) for user in _by_user(request)])
+    return AlterUserScramCredentialsResponse(results=[_result(user, code, text or None) for user in _by_user(request)])
 
 
 def _by_user(request: AlterUserScramCredentialsRequest) -> dict[str, list[_Deletion | _Upsertion]]:
-    """In their order, deletions first."""
+    """Return the changes of each user in their order, deletions first."""
     found: dict[str, list[_Deletion | _Upsertion]] = {}
-    asked: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
-    for each in asked:
+    changes: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
+    for each in changes:
         found.setdefault(each.name, []).append(each)
     return found
 
 
-def _told(
+def _result(
     user: str, code: ErrorCode, text: str | None
 ) -> AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult:
-    told = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
-    return told(user=user, error_code=code, error_message=text)
+    make_result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+    return make_result(user=user, error_code=code, error_message=text)
 
 
-def _altered(state: ControllerState, asked: _Deletion | _Upsertion) -> Message:
+def _altered(state: ControllerState, change: _Deletion | _Upsertion) -> Message:
     if not state.level.has_scram:
         text = f"metadata.version {state.level} cannot hold SCRAM credentials"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
-    if not asked.name:
+    if not change.name:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user has a name")
-    if asked.mechanism not in MECHANISMS:
-        raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"SCRAM mechanism {asked.mechanism} is unknown")
-    if isinstance(asked, _Upsertion):
-        return _set(asked)
-    if (asked.mechanism, asked.name) not in state.image.scram:
+    if change.mechanism not in MECHANISMS:
+        raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"SCRAM mechanism {change.mechanism} is unknown")
+    if isinstance(change, _Upsertion):
+        return _set(change)
+    if (change.mechanism, change.name) not in state.image.scram:
         raise Refused(ErrorCode.RESOURCE_NOT_FOUND, "There is no such credential")
-    return RemoveUserScramCredentialRecord(name=asked.name, mechanism=asked.mechanism)
+    return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
 
 
-def _set(asked: _Upsertion) -> UserScramCredentialRecord:
-    if not ITERATIONS_MIN <= asked.iterations <= ITERATIONS_MAX:
-        text = f"{asked.iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are acceptable"
+def _set(change: _Upsertion) -> UserScramCredentialRecord:
+    if not ITERATIONS_MIN <= change.iterations <= ITERATIONS_MAX:
+        text = f"{change.iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are acceptable"
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
-    if not asked.salted_password:  # no key for an HMAC, says Java, and Kafka knows no better error
+    if not change.salted_password:  # no key for an HMAC, says Java, and Kafka knows no better error
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "The salted password is empty")
-    name = MECHANISMS[asked.mechanism]
-    client_key = hmac.digest(asked.salted_password, b"Client Key", name)
+    name = MECHANISMS[change.mechanism]
+    client_key = hmac.digest(change.salted_password, b"Client Key", name)
     return UserScramCredentialRecord(
-        name=asked.name,
-        mechanism=asked.mechanism,
-        salt=asked.salt,
+        name=change.name,
+        mechanism=change.mechanism,
+        salt=change.salt,
         stored_key=hashlib.new(name, client_key).digest(),
-        server_key=hmac.digest(asked.salted_password, b"Server Key", name),
-        iterations=asked.iterations,
+        server_key=hmac.digest(change.salted_password, b"Server Key", name),
+        iterations=change.iterations,
     )

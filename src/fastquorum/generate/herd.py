@@ -67,7 +67,7 @@ class Herd:
             broker = brokers.get(broker_id)
             if is_running and broker is not None:
                 heartbeats.touch(broker_id, broker.epoch, lead.now_us)
-                heartbeats.heard(broker_id, last)
+                heartbeats.set_metadata_offset(broker_id, last)
 
     def start(self, broker_id: NodeId) -> None:
         """A process registers: a new incarnation, which is fenced."""

@@ -10,7 +10,7 @@ from typing import Final
 from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import record_version
 from fastquorum.controller.image import EMPTY, Image
-from fastquorum.controller.requests import decide, done, heard
+from fastquorum.controller.requests import decide, done, note_contact
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.generate.writing import LogWriter
 from fastquorum.kernels import Kernels
@@ -118,7 +118,7 @@ class Lead:
     def ask(self, message: Message) -> Message:
         """A request: its records are written; the answer. It must not be one that is refused as a whole."""
         state = self.state
-        heard(state, message, self.now_us)
+        note_contact(state, message, self.now_us)
         decision = decide(state, message, message.__class__.__wire__.versions.last, self.now_us, self._chance)
         self.append(decision.records, is_atomic=decision.is_atomic)
         done(state, message)

@@ -22,7 +22,7 @@ def ids(next_producer_id: int) -> ProducerIdsRecord:
 
 
 def fold(*records: Message) -> Fold:
-    """Of records at offsets from 0, in epoch 3, a millisecond apart."""
+    """Fold records at offsets from 0, in epoch 3, a millisecond apart."""
     folded = Fold()
     for offset, record in enumerate(records):
         folded.add(offset, record, 3, 1000 + offset)

@@ -40,7 +40,7 @@ def test_an_image_at_an_offset_is_kafkas_checkpoint(replica: str, name: str) -> 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_log_goes_on_from_a_checkpoint(name: str) -> None:
-    """As a node does that was sent the snapshot: from there on it takes in the rest of the log."""
+    """A node that was sent the snapshot folds the rest of the log from there on."""
     start = int(name[:20])
     fold = Fold(folded(CLUSTER / "c1" / LOG / name).image)
     for record in log_records(CLUSTER / "c1" / SEGMENT):

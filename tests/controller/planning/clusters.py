@@ -11,7 +11,7 @@ from fastquorum.controller.planning import NOBODY, Brokers, Layout
 
 @dataclass
 class Cluster:
-    """As a person would write it down; brokers by id."""
+    """A cluster as a person would write it down; brokers by id."""
 
     brokers: dict[int, tuple[str | None, bool]]
     """Rack, and whether active. Others are not registered."""
@@ -41,7 +41,7 @@ class Cluster:
     def layout(self) -> Layout:
         width = max((len(each) for each in self.partitions), default=0)
         held = [each for replicas in self.partitions for each in replicas]
-        brokers = Brokers.of([(each, *told) for each, told in self.brokers.items()], held)
+        brokers = Brokers.of([(each, *rack_and_state) for each, rack_and_state in self.brokers.items()], held)
         count = len(self.partitions)
 
         def padded(lists: list[list[int]]) -> "np.ndarray[Any, np.dtype[np.int32]]":

@@ -21,9 +21,9 @@ class OfImage(NamedTuple):
     topics: tuple[Topic, ...]
     """By name; the layout's rows are theirs, one topic after the other."""
     topic_of: npt.NDArray[np.int64]
-    """Of each row, the place of its topic."""
+    """For each row, the place of its topic."""
     numbers: Numbers
-    """Of each row, the partition's number in its topic."""
+    """For each row, the partition's number in its topic."""
 
     def targets(self, rows: Sequence[int], after: Numbers) -> list[tuple[Topic, int, tuple[NodeId, ...]]]:
         """What a plan's rows are to become: topic, partition, and the replicas' brokers."""

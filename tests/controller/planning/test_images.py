@@ -15,7 +15,7 @@ from tests.wire.golden import CLUSTER
 
 OFFSET = 1820
 """Broker 13 is fenced."""
-Asked = AlterPartitionReassignmentsRequest.ReassignableTopic
+Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
 def state() -> ControllerState:
@@ -27,21 +27,21 @@ def test_a_layout_is_the_same_from_an_image_as_from_its_tables() -> None:
     lead = state()
     of_image = layout_of(lead.image, lead.min_isr)
     names = {"partitions": PARTITION_COLUMNS, "brokers": BROKER_COLUMNS, "configs": CONFIG_COLUMNS}
-    told = cluster_of(
+    of_tables = cluster_of(
         *(
             read_table(str(CLUSTER / "c1"), name, columns=",".join(columns), asOfOffset=OFFSET)
             for name, columns in names.items()
         )
     )
-    topics = told.topics.to_pylist()
+    topics = of_tables.topics.to_pylist()
     mine = [of_image.topics[each].name for each in of_image.topic_of]
     assert list(zip(mine, of_image.numbers.tolist(), strict=True)) == list(
-        zip(topics, told.numbers.tolist(), strict=True)
+        zip(topics, of_tables.numbers.tolist(), strict=True)
     )
-    assert of_image.layout.brokers.rack_names == told.layout.brokers.rack_names
-    for ours, theirs in zip(of_image.layout.brokers[:2], told.layout.brokers[:2], strict=True):
+    assert of_image.layout.brokers.rack_names == of_tables.layout.brokers.rack_names
+    for ours, theirs in zip(of_image.layout.brokers[:2], of_tables.layout.brokers[:2], strict=True):
         assert np.array_equal(ours, theirs)
-    for ours, theirs in zip(of_image.layout[1:], told.layout[1:], strict=True):
+    for ours, theirs in zip(of_image.layout[1:], of_tables.layout[1:], strict=True):
         assert np.array_equal(ours, theirs)
 
 
@@ -52,8 +52,8 @@ def test_a_controller_takes_every_move() -> None:
     assert plan.moved_replicas == 80
     request = AlterPartitionReassignmentsRequest(timeout_ms=1000)
     for topic, number, replicas in of_image.targets(plan.partitions.tolist(), plan.after):
-        asked = Asked.ReassignablePartition(partition_index=number, replicas=list(replicas))
-        request.topics.append(Asked(name=topic.name, partitions=[asked]))
+        partition = Topic.ReassignablePartition(partition_index=number, replicas=list(replicas))
+        request.topics.append(Topic(name=topic.name, partitions=[partition]))
     answer = alter_reassignments(lead, request).answer
-    assert {told.error_code for topic in answer.responses for told in topic.partitions} == {0}
+    assert {result.error_code for topic in answer.responses for result in topic.partitions} == {0}
     assert sum(len(topic.partitions) for topic in answer.responses) == len(plan.partitions)

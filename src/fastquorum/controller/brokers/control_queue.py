@@ -1,8 +1,8 @@
 """Control requests on their way to brokers: one under way to each, in order, again until it is answered.
 
-What was meant for a process that is no more is not sent again: neither what its successor refused for its epoch, nor
-what waits behind it for the same process. Pure; whoever has the connections asks what is next. Source: KIP-380; Kafka
-3.9 `ControllerChannelManager.RequestSendThread`.
+A request for a broker process that has ended is not sent again: neither the one that its successor refused for its
+epoch, nor those that wait behind it for the same process. Pure; the owner of the connections asks which request is
+next. Source: KIP-380; Kafka 3.9 `ControllerChannelManager.RequestSendThread`.
 """
 
 from collections import deque
@@ -15,32 +15,32 @@ from fastquorum.wire.error_codes import ErrorCode
 
 
 class ControlQueue:
-    """Of one controller, while it is active."""
+    """The control requests that one active controller still has to send, by broker."""
 
     def __init__(self) -> None:
         self._queues: dict[NodeId, deque[ControlRequest]] = {}
 
     def add(self, requests: Iterable[ControlRequest]) -> None:
-        """To be sent, behind what waits already."""
+        """Queue requests behind those that wait already."""
         for request in requests:
             self._queues.setdefault(request.broker_id, deque()).append(request)
 
     def next(self, broker_id: NodeId) -> ControlRequest | None:
-        """What to send to a broker now, or to send again; None if it has been told everything."""
+        """Return the request to send to a broker now, or to send again; None if none waits."""
         queue = self._queues.get(broker_id)
         return queue[0] if queue else None
 
     @property
     def waiting(self) -> tuple[NodeId, ...]:
-        """Whom there is something to send to."""
+        """The brokers for which requests wait."""
         return tuple(self._queues)
 
     def count(self, broker_id: NodeId) -> int:
-        """How much there is to send to a broker."""
+        """Return how many requests wait for a broker."""
         return len(self._queues.get(broker_id, ()))
 
     def cut(self, broker_id: NodeId) -> None:
-        """Only what may be under way is sent still; the rest is not."""
+        """Drop all requests for a broker but the first, which may be under way."""
         queue = self._queues.get(broker_id)
         while queue and len(queue) > 1:
             queue.pop()

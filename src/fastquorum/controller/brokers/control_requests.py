@@ -29,16 +29,16 @@ _Stop = StopReplicaRequest.StopReplicaTopicV1
 
 
 class BrokerChanges(NamedTuple):
-    """Who came and went between two images; ids in order, each in one of them at most."""
+    """Brokers that came or went between two images; ascending ids, each in at most one of the three."""
 
     new: tuple[NodeId, ...]
     dead: tuple[NodeId, ...]
     bounced: tuple[NodeId, ...]
-    """There before and after, and not the same process."""
+    """In both images, but not the same process."""
 
 
 class Sender(NamedTuple):
-    """The controller that tells."""
+    """The controller that sends the requests."""
 
     id: NodeId
     epoch: Epoch
@@ -47,14 +47,14 @@ class Sender(NamedTuple):
 
 
 class ControlRequest(NamedTuple):
-    """For one broker."""
+    """A request to one broker."""
 
     broker_id: NodeId
     message: LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 
 class _Change(NamedTuple):
-    """A partition that is not what it was."""
+    """A partition that differs between two images."""
 
     topic: str
     number: int
@@ -73,7 +73,7 @@ def broker_changes(before: Brokers, after: Brokers) -> BrokerChanges:
 
 
 def control_requests(before: Image, after: Image, sender: Sender) -> list[ControlRequest]:
-    """Everything that the brokers of these images are to be told, in order; empty if nothing changed for them."""
+    """Return all requests to the brokers of these images, in order; empty if nothing changed for them."""
     brokers = broker_changes(before.brokers, after.brokers)
     starting = (*brokers.bounced, *brokers.new)
     live = _present(after.brokers)
@@ -83,19 +83,22 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
     changes = list(_changes(before, after))
     with_start = [change for change in changes if _names(change, starting)]
     first = [change for change in changes if not _names(change, starting)]
-    told: list[ControlRequest] = []
+    requests: list[ControlRequest] = []
     if first or brokers.dead or brokers.bounced or _moved(before.brokers, stayed):
-        told += _Batch(sender, stayed).for_all(first)
+        requests += _Batch(sender, stayed).for_all(first)
     if starting:
         batch = _Batch(sender, live)
-        told += batch.for_all(with_start, only=stayed)
-        told += batch.for_starting(list(_everything(before, after)), starting)
-    return told
+        requests += batch.for_all(with_start, only=stayed)
+        requests += batch.for_starting(list(_everything(before, after)), starting)
+    return requests
 
 
 def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
-    """What is gone that a broker was told of, which has heard nothing since `then` and is the same process still: it
-    stops what it held, and forgets the rest. What there is now it is told as whoever starts is."""
+    """Return the requests that remove from a broker what has gone since `then`, the last image that it received.
+
+    The broker is still the same process: it stops the replicas that it held and forgets the other partitions. What
+    exists now it is sent as a starting broker is.
+    """
     gone = [
         each
         for each in _changes(then, after)

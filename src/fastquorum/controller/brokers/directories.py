@@ -16,12 +16,12 @@ from fastquorum.wire.messages.partitions import AssignReplicasToDirsRequest, Ass
 
 _Directory = AssignReplicasToDirsResponse.DirectoryData
 _Topic = _Directory.TopicData
-_Told = _Topic.PartitionData
+_Partition = _Topic.PartitionData
 
 
 def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest) -> Decision:
-    """Each replica is answered for itself. One in a directory that the broker has not registered as online is out of
-    sync; of a broker that registered before directories were known, none is.
+    """Assign replicas to directories; each is answered for itself. One whose directory is not registered as online is
+    out of sync; of a broker that registered before directories were known, none is.
 
     Raises:
         Refused: STALE_BROKER_EPOCH; UNSUPPORTED_VERSION below the metadata.version that knows directories.
@@ -31,18 +31,18 @@ def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest
     broker = standing(state, request.broker_id, request.broker_epoch)
     answer = AssignReplicasToDirsResponse()
     records = dict[PartitionKey, Message | None]()
-    for asked in request.directories:
-        answered = _Directory(id=asked.id)
+    for directory in request.directories:
+        answered = _Directory(id=directory.id)
         answer.directories.append(answered)
-        for topic in asked.topics:
-            told = _Topic(topic_id=topic.topic_id)
-            answered.topics.append(told)
+        for topic in directory.topics:
+            topic_answer = _Topic(topic_id=topic.topic_id)
+            answered.topics.append(topic_answer)
             for each in topic.partitions:
                 key = PartitionKey(topic.topic_id, each.partition_index)
                 code = _error(state, broker, key) if key not in records else ErrorCode.INVALID_REQUEST
                 if code is ErrorCode.NONE:
-                    records[key] = _moved(state, broker, key, asked.id)
-                told.partitions.append(_Told(partition_index=each.partition_index, error_code=code))
+                    records[key] = _moved(state, broker, key, directory.id)
+                topic_answer.partitions.append(_Partition(partition_index=each.partition_index, error_code=code))
     return Decision(answer, [record for record in records.values() if record is not None])
 
 

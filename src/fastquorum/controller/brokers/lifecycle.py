@@ -36,13 +36,13 @@ NO_BROKER_EPOCH = -1
 _SECURITY_PROTOCOLS: Final = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 DIRECTORIES_MAX: Final = 1_000
-"""Of a broker: each is looked for in them by whatever moves a replica."""
+"""Most log directories of one broker: each move of a replica searches all of them."""
 _NEVER = -2
-"""No broker says this as its previous epoch."""
+"""No broker reports this as its previous epoch."""
 
 
 def standing(state: ControllerState, broker_id: NodeId, epoch: int) -> Broker:
-    """The broker's registration. Refused if it has none, or another one stands."""
+    """Return the broker's registration. Refused if it has none, or if the present one has another epoch."""
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
@@ -182,10 +182,10 @@ def unregister(state: ControllerState, request: UnregisterBrokerRequest) -> Deci
 
 
 def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest) -> Decision:
-    """BrokerHeartbeat: the broker says what it wishes to be, and hears what it is to be.
+    """Decide a BrokerHeartbeat: the broker reports the state that it wants, and the answer states the one that it gets.
 
-    The caller has told `state.heartbeats.touch` of it when it arrived, and once the records are in the log it calls
-    `heartbeat_done`.
+    The caller has called `state.heartbeats.touch` when the heartbeat arrived, and calls `heartbeat_done` once the
+    records are in the log.
 
     Raises:
         Refused: STALE_BROKER_EPOCH.
@@ -207,7 +207,7 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest) -> Decisi
 
 
 def become(state: ControllerState, broker: Broker, wanted: BrokerState) -> list[Message]:
-    """What makes a broker what it is not yet."""
+    """Return the records that bring a broker into the wanted state."""
     match wanted:
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if not broker.fenced:
             return fencing.fence(state, broker)
@@ -220,11 +220,11 @@ def become(state: ControllerState, broker: Broker, wanted: BrokerState) -> list[
 
 
 def heartbeat_done(state: ControllerState, request: BrokerHeartbeatRequest) -> None:
-    """The heartbeat's records, if there were any, are in the log and in the image."""
+    """Finish a heartbeat whose records, if any, are in the log and in the image."""
     broker = state.image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return
-    state.heartbeats.heard(broker.id, request.current_metadata_offset)
+    state.heartbeats.set_metadata_offset(broker.id, request.current_metadata_offset)
     goes_on(state, broker.id)
 
 

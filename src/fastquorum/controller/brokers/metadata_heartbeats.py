@@ -8,8 +8,8 @@
 | Active | unfenced |
 | Stopping | unfenced, in controlled shutdown |
 
-Such a heartbeat does not say how far its broker has read the metadata: it is sent what it is to know, and so counts as
-having read everything. No record takes a controlled shutdown back: whoever is stopping and wants to be active stays
+Such a heartbeat does not say how far its broker has read the metadata: the broker is sent what it needs, and so counts
+as having read everything. No record takes a controlled shutdown back: a stopping broker that wants to be active stays
 stopping until it is another incarnation. Source: KIP-343.
 """
 
@@ -34,7 +34,7 @@ from fastquorum.wire.messages.controller_heartbeat import (
 )
 
 TARGETS: Final = (BrokerState.INACTIVE, BrokerState.ACTIVE, BrokerState.STOPPING)
-"""What a broker can wish to be."""
+"""The states that a broker can ask for."""
 _STATES: Final = {
     Becomes.FENCED: BrokerState.INACTIVE,
     Becomes.UNFENCED: BrokerState.ACTIVE,
@@ -44,7 +44,7 @@ _STATES: Final = {
 
 
 def registered(state: ControllerState, broker_id: NodeId, incarnation_id: int) -> Broker:
-    """The registration of a broker of this dialect; the incarnation may be a later one.
+    """Return the registration of a broker of this dialect; the incarnation may be a later one.
 
     Raises:
         Refused: STALE_BROKER_EPOCH, in place of the KIP's INVALID_INCARNATION_ID, which Kafka never gave a number;
@@ -65,10 +65,11 @@ def registered(state: ControllerState, broker_id: NodeId, incarnation_id: int) -
 
 
 def metadata_heartbeat(state: ControllerState, request: MetadataHeartbeatRequest, now_us: Micros) -> Decision:
-    """MetadataHeartbeat: the broker says what it wishes to be, and hears what it is to be.
+    """Decide a MetadataHeartbeat: the broker reports the state that it wants, and the answer states the one that it
+    gets.
 
-    A later incarnation than the known one is heard first as such: what its predecessor held is out of sync, and it is
-    inactive until it beats again. Once the records are in the log the caller calls `metadata_heartbeat_done`.
+    A later incarnation than the known one is only noted: the replicas of its predecessor are out of sync, and it is
+    inactive until its next heartbeat. Once the records are in the log the caller calls `metadata_heartbeat_done`.
 
     Raises:
         Refused: STALE_BROKER_EPOCH, INVALID_REQUEST.
@@ -86,31 +87,32 @@ def metadata_heartbeat(state: ControllerState, request: MetadataHeartbeatRequest
 
 
 def metadata_heartbeat_done(state: ControllerState, request: MetadataHeartbeatRequest) -> None:
-    """The heartbeat's records, if there were any, are in the log and in the image."""
+    """Finish a heartbeat whose records, if any, are in the log and in the image."""
     heartbeats = state.heartbeats
     if request.incarnation_id > heartbeats.incarnation_id(request.broker_id):
         heartbeats.believe(request.broker_id, request.incarnation_id)
-    heartbeats.heard(request.broker_id, state.next_offset - 1)
+    heartbeats.set_metadata_offset(request.broker_id, state.next_offset - 1)
     brokers.goes_on(state, request.broker_id)
 
 
 def _wanted(state: ControllerState, broker: Broker, target: int) -> Becomes:
-    """Whoever wants to stop is stopping first, even if it leads nothing; it may go when it asks again."""
+    """Return the next state. A broker that wants to stop is first stopping, even if it leads nothing; it may go when it
+    asks again."""
     heartbeats = state.heartbeats
     if target == BrokerState.STOPPING and heartbeats.state(broker.id) is Becomes.UNFENCED:
         return Becomes.CONTROLLED_SHUTDOWN
-    said = BrokerHeartbeatRequest(
+    request = BrokerHeartbeatRequest(
         broker_id=broker.id,
         broker_epoch=broker.epoch,
         current_metadata_offset=state.next_offset - 1,
         want_fence=target == BrokerState.INACTIVE,
         want_shut_down=target == BrokerState.STOPPING,
     )
-    return heartbeats.next_state(said, state.index.leads)
+    return heartbeats.next_state(request, state.index.leads)
 
 
 def _bounce(state: ControllerState, broker: Broker) -> list[Message]:
-    """It failed, and is there again: its registration begins anew, under the same epoch."""
+    """Return the records that register a restarted broker anew, under the same epoch."""
     anew = broker._replace(fenced=True, in_controlled_shutdown=False)
     return [*fencing.clean_up(state, broker.id, is_clean=False), broker_record(anew, state.level)]
 

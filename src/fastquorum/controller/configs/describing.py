@@ -21,18 +21,18 @@ from fastquorum.controller.refusals import TopicFault
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-Asked = DescribeConfigsRequest.DescribeConfigsResource
+RequestedResource = DescribeConfigsRequest.DescribeConfigsResource
 Described = DescribeConfigsResponse.DescribeConfigsResult
 Entry = Described.DescribeConfigsResourceResult
 
 _TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-"""Of a topic."""
+"""Legal names of topics."""
 
 
 def described(image: Image, started: Started, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """The answer. If one resource is of no type that there is, nothing is told. A resource that is asked about twice is
-    an error: thousands of answers would keep the quorum waiting."""
+    """Return the response. If one resource has an unknown type, all are refused. Naming a resource twice is an error:
+    thousands of answers would keep the quorum waiting."""
     if any(each.resource_type not in _TYPES for each in request.resources):
         code, text = ErrorCode.INVALID_REQUEST, "There is a resource of a type that there is not."
         return DescribeConfigsResponse(results=[_refused(each, code, text) for each in request.resources])
@@ -51,20 +51,20 @@ def described(image: Image, started: Started, request: DescribeConfigsRequest) -
     return DescribeConfigsResponse(results=results)
 
 
-def chosen(asked: Asked, entries: Iterable[Entry]) -> list[Entry]:
-    """Those that are asked for; without any name, all."""
-    wanted = frozenset(asked.configuration_keys or ())
+def chosen(resource: RequestedResource, entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries that the request names; all, if it names none."""
+    wanted = frozenset(resource.configuration_keys or ())
     return [each for each in entries if not wanted or each.name in wanted]
 
 
-def _refused(asked: Asked, code: ErrorCode, text: str) -> Described:
+def _refused(resource: RequestedResource, code: ErrorCode, text: str) -> Described:
     return Described(
-        error_code=code, error_message=text, resource_type=asked.resource_type, resource_name=asked.resource_name
+        error_code=code, error_message=text, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
 
 
 class _Describing:
-    """One request."""
+    """Describes the resources of one request."""
 
     def __init__(self, image: Image, started: Started, request: DescribeConfigsRequest) -> None:
         self._image = image
@@ -72,12 +72,12 @@ class _Describing:
         self._has_synonyms = request.include_synonyms
         self._has_documentation = request.include_documentation
         self._inherited: dict[Source, dict[str, Entry]] = {}
-        """What topics, or groups, have that nothing was set for: the same for all."""
+        """The entries of topics, or of groups, where nothing is set: the same for all."""
 
-    def entries(self, asked: Asked) -> list[Entry]:
-        """By name."""
-        name = asked.resource_name
-        match asked.resource_type:
+    def entries(self, resource: RequestedResource) -> list[Entry]:
+        """Return a resource's entries, sorted by name."""
+        name = resource.resource_name
+        match resource.resource_type:
             case ResourceType.TOPIC:
                 return self._of_topic(name)
             case ResourceType.BROKER:
@@ -118,18 +118,18 @@ class _Describing:
         return [entry for _, entry in sorted({**inherited, **changed}.items())]
 
     def _entry(self, name: str, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source) -> Entry:
-        """What is set for it holds, else what holds for this node, else what is always so."""
+        """Return an entry: its own value, else this node's, else the fixed default."""
         known = definitions.get(name, Definition(ConfigType.UNKNOWN))
         is_hidden = is_secret(known.type)
         synonyms = self._node.synonyms(known.synonyms[0]) if known.synonyms else self._fixed(name, known, own)
         value = self._node.of_topics(known)
         if name in values:
-            value = known.told(values[name])
+            value = known.canonical(values[name])
             synonyms = [Synonym(name, value, own), *synonyms]
-        return self._told(name, value, known.type, synonyms, is_hidden=is_hidden)
+        return self._described_entry(name, value, known.type, synonyms, is_hidden=is_hidden)
 
     def _fixed(self, name: str, known: Definition, own: Source) -> list[Synonym]:
-        """Of a default that is no node's: only groups are told it as a synonym."""
+        """Return the synonym of a default that no node sets: only groups list it as one."""
         return (
             [Synonym(name, known.default, Source.DEFAULT)] if own is Source.GROUP and known.default is not None else []
         )
@@ -137,7 +137,7 @@ class _Describing:
     # --- nodes and subscriptions --------------------------------------------------------------------------------------
 
     def _of_node(self, name: str) -> list[Entry]:
-        """Without a name: what is set for all nodes."""
+        """Return this node's entries; without a name, those that are set for all nodes."""
         if not name:
             return [self._of_all(each, value) for each, value in sorted(self._node.set_for_all.items())]
         self._check_own(name)
@@ -151,12 +151,12 @@ class _Describing:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected broker id: this is node {own}, ask {name} itself")
 
     def _of_all(self, name: str, value: str) -> Entry:
-        said = [each for each in self._node.synonyms(name) if each.source is Source.DYNAMIC_DEFAULT_BROKER]
-        return self._node_entry(name, value, said)
+        synonyms = [each for each in self._node.synonyms(name) if each.source is Source.DYNAMIC_DEFAULT_BROKER]
+        return self._node_entry(name, value, synonyms)
 
     def _node_entry(self, name: str, value: str | None, synonyms: Sequence[Synonym]) -> Entry:
         kind = self._node.type(name)
-        entry = self._told(name, value, kind, synonyms, is_hidden=is_secret(kind))
+        entry = self._described_entry(name, value, kind, synonyms, is_hidden=is_secret(kind))
         entry.read_only = name not in DYNAMIC_CONFIGS
         if self._has_documentation:
             entry.documentation = self._node.started.documentation.get(name)
@@ -167,12 +167,12 @@ class _Describing:
         entries = []
         for each in sorted({*METRICS_CONFIGS, *values}):
             known = METRICS_CONFIGS.get(each, Definition(ConfigType.UNKNOWN))
-            value = known.told(values[each]) if each in values else known.default
-            said = [Synonym(each, value or "", Source.CLIENT_METRICS)] if each in values else []
-            entries.append(self._told(each, value, known.type, said, is_hidden=False))
+            value = known.canonical(values[each]) if each in values else known.default
+            synonyms = [Synonym(each, value or "", Source.CLIENT_METRICS)] if each in values else []
+            entries.append(self._described_entry(each, value, known.type, synonyms, is_hidden=False))
         return entries
 
-    def _told(
+    def _described_entry(
         self, name: str, value: str | None, kind: ConfigType, synonyms: Sequence[Synonym], *, is_hidden: bool
     ) -> Entry:
         return Entry(

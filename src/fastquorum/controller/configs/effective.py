@@ -24,15 +24,14 @@ _KAFKA: Final = NodeConfigs(Started(NO_NODE, {}, {}, {}), Map())
 TOPIC_DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
     {name: _KAFKA.of_topics(known) for name, known in TOPIC_CONFIGS.items()}
 )
-"""What a topic has where nothing was said anywhere."""
+"""A topic's values where nothing is set anywhere."""
 
 
 class EffectiveConfigs:
-    """Of new topics, as long as nothing else is set for the node and for all nodes."""
+    """The configurations of new topics, as long as nothing else is set for the node and for all nodes."""
 
     def __init__(self, own: Mapping[str, str], everybodys: Mapping[str, str], static: Mapping[str, str]) -> None:
-        """What was set for the node, for all nodes, and what the node was started with, by the names that nodes have
-        for it."""
+        """Take the values that are set for the node, for all nodes, and at the node's start, each by its node name."""
         self.own: Final = own
         self.everybodys: Final = everybodys
         layers = (
@@ -40,12 +39,12 @@ class EffectiveConfigs:
             (Source.DYNAMIC_DEFAULT_BROKER, everybodys),
             (Source.STATIC_BROKER, static),
         )
-        told = sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
-        self._inherited: Final = Alike(_inherited(name, layers) for name in told)
+        names = sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
+        self._inherited: Final = Alike(_inherited(name, layers) for name in names)
 
     def of(self, given: Mapping[str, str]) -> list[Entry]:
-        """Of a topic that was given these, by name. What topics have in common is the same in all answers: nobody may
-        change it."""
+        """Return the entries of a topic with these values of its own, by name. Inherited entries are shared by all
+        results: no caller may change them."""
         if not given:
             return self._inherited
         own = [Entry(name=name, value=value, config_source=Source.TOPIC) for name, value in given.items()]
@@ -62,7 +61,7 @@ def _inherited(name: str, layers: tuple[tuple[Source, Mapping[str, str]], ...]) 
 
 
 def _converted(synonym: str, text: str) -> str:
-    """As a topic has it; what is no number of hours, or of minutes, counts as none."""
+    """Return the value in the topic's unit; what is not a number of hours, or of minutes, counts as 0."""
     unit_ms = milliseconds_in(synonym)
     if unit_ms == 1:
         return text

@@ -14,13 +14,13 @@ INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _SET, _DELETE = 0, 1
 
 
-def check_levels(node_id: NodeId, name: str, asked: Iterable[Any]) -> None:
-    """Of what IncrementalAlterConfigs asks of node `name`'s loggers. TopicFault, if that is anything at all."""
+def check_levels(node_id: NodeId, name: str, changes: Iterable[Any]) -> None:
+    """Refuse (TopicFault) each change of a level that IncrementalAlterConfigs wants of node `name`'s loggers."""
     if INTEGER.fullmatch(name) is None:
         raise TopicFault(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name[:100]}")
     if int(name) != node_id:
         raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected node id: this is node {node_id}, ask {name} itself")
-    for each in asked:
+    for each in changes:
         if each.config_operation not in (_SET, _DELETE):
             text = f"Operation {each.config_operation} is not one for loggers: a level is set, or is not."
             raise TopicFault(ErrorCode.INVALID_REQUEST, text)

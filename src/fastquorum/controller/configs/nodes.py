@@ -93,7 +93,7 @@ class Synonym(NamedTuple):
 
 
 class NodeConfigs:
-    """Of one node, as of one image."""
+    """The configurations of one node in one image."""
 
     def __init__(self, started: Started, configs: Configs) -> None:
         self.started: Final = started
@@ -111,14 +111,14 @@ class NodeConfigs:
 
     @property
     def names(self) -> list[str]:
-        """What is told of a node: all that is known, and what else is set."""
+        """The names that a description of the node lists: all known ones, and what else is set."""
         return sorted({*self._definitions, *(name for _, layer in self._layers for name in layer)})
 
     def value(self, name: str) -> str | None:
-        """What holds by this very name, as it is told; None: nothing."""
+        """Return the value of exactly this name, in canonical form; None if there is none."""
         found = next((layer[name] for _, layer in self._layers if name in layer), None)
         known = self._definitions.get(name)
-        return found if known is None or found is None else known.told(found)
+        return found if known is None or found is None else known.canonical(found)
 
     def of_topics(self, known: Definition) -> str | None:
         """What topics have, or groups, that nothing was set for."""
@@ -131,15 +131,17 @@ class NodeConfigs:
         return known.default
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """All that was said about it, by every name that it has, what decides first; none before it is said by this
-        name."""
+        """Return all values that are set by any of its names, the one that holds first; only from this name's own
+        value on."""
         names = _names(name)
-        said = [Synonym(each, layer[each], source) for source, layer in self._layers for each in names if each in layer]
-        first = next((place for place, synonym in enumerate(said) if synonym.name == name), len(said))
-        return said[first:]
+        found = [
+            Synonym(each, layer[each], source) for source, layer in self._layers for each in names if each in layer
+        ]
+        first = next((place for place, synonym in enumerate(found) if synonym.name == name), len(found))
+        return found[first:]
 
     def type(self, name: str) -> ConfigType:
-        """UNKNOWN for what nobody has defined."""
+        """Return the type; UNKNOWN if the name is not defined."""
         known = (self._definitions.get(each) or QUOTA_CONFIGS.get(each) for each in (name, *_names(name)))
         return next((each.type for each in known if each is not None), ConfigType.UNKNOWN)
 

@@ -18,13 +18,13 @@ _NOT_THERE: Final = (
 _SIZES: Final = ("retention.bytes", "local.retention.bytes")
 _TIMES: Final = ("retention.ms", "local.retention.ms")
 _ANY: Final = -1
-"""Of what is kept: all."""
+"""A limit of retention: keep everything."""
 _AS_IN_ALL: Final = -2
-"""Of what is kept on the brokers' disks: as much as is kept at all."""
+"""A local limit of retention: the same as the total one."""
 
 
 def remote_storage_fault(values: Mapping[str, str], before: Mapping[str, str], *, is_there: bool) -> str:
-    """Why a topic that had those configurations cannot have these, each of which it may have; empty if it can.
+    """Return why a topic may not change to these configurations, each valid in itself; empty if it may.
 
     `is_there`: brokers have remote storage (`remote.log.storage.system.enable`).
     """
@@ -52,7 +52,7 @@ def _enabled_fault(values: Mapping[str, str]) -> str:
 
 
 def _local_fault(values: Mapping[str, str], of_all: str, of_local: str) -> str:
-    """What is kept on disks is part of what is kept."""
+    """Return why the local limit does not fit: what disks keep is part of the whole."""
     kept, local = _number(values, of_all), _number(values, of_local)
     if kept <= _ANY or local == _AS_IN_ALL:
         return ""
@@ -78,7 +78,7 @@ def _is_on(values: Mapping[str, str], name: str) -> bool:
 
 
 def _number(values: Mapping[str, str], name: str) -> int:
-    """What is no number was written by somebody else."""
+    """Return a value as a number; the default, if another program has written something else."""
     text = _text(values, name)
     return int(trimmed(text)) if is_whole(text) else int(TOPIC_DEFAULTS[name] or 0)
 

@@ -24,7 +24,7 @@ METRICS_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
         METRICS: definition(ConfigType.LIST, anything, default=""),
     }
 )
-"""What is told of a subscription; `client_metrics_fault` looks closer."""
+"""The configurations of a subscription; `client_metrics_fault` checks more."""
 MATCHED: Final = (
     "client_id",
     "client_instance_id",

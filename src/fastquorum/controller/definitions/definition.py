@@ -14,7 +14,7 @@ from fastquorum.controller.definitions.checks import INT_MAX, Check, anything, d
 
 
 class ConfigType(IntEnum):
-    """As DescribeConfigs numbers them."""
+    """The type of a configuration, numbered as in DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -29,19 +29,19 @@ class ConfigType(IntEnum):
 
 
 class Definition(NamedTuple):
-    """One configuration of Kafka's."""
+    """One of Kafka's configurations."""
 
     type: ConfigType
     default: str | None = None
-    """As a file would say it; None: there is none, or that of a synonym holds."""
+    """The default, written as in a file; None: there is none, or that of a synonym holds."""
     check: Check = anything
     synonyms: tuple[str, ...] = ()
-    """What a node calls it: the first of them that is set decides, whoever is asked about."""
+    """Its names in a node's configuration: the first of them that is set decides, whichever of them is asked for."""
     may_repeat: bool = False
-    """Of a list: the same may be in it twice."""
+    """Whether a list may hold the same item twice."""
 
-    def told(self, text: str) -> str:
-        return told(self.type, text, may_repeat=self.may_repeat)
+    def canonical(self, text: str) -> str:
+        return canonical(self.type, text, may_repeat=self.may_repeat)
 
 
 def definition(kind: ConfigType, check: Check, *synonyms: str, default: str | None = None) -> Definition:
@@ -79,9 +79,9 @@ def is_of(kind: ConfigType, text: str) -> bool:
     return True
 
 
-def told(kind: ConfigType, text: str, *, may_repeat: bool = False) -> str:
-    """A value as it is told once it was read: as it was written, if it is none of this type. What a list has twice is
-    told once, unless it `may_repeat`."""
+def canonical(kind: ConfigType, text: str, *, may_repeat: bool = False) -> str:
+    """Return a value as DescribeConfigs shows it: unchanged if it is not of this type. An item that a list holds twice
+    is shown once, unless the list `may_repeat`."""
     if not is_of(kind, text):
         return text
     match kind:
@@ -90,7 +90,7 @@ def told(kind: ConfigType, text: str, *, may_repeat: bool = False) -> str:
         case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
             return str(int(trimmed(text)))
         case ConfigType.DOUBLE:
-            return _told_double(double(text) or 0.0)
+            return _canonical_double(double(text) or 0.0)
         case ConfigType.LIST:
             return ",".join(listed(text) if may_repeat else dict.fromkeys(listed(text)))
         case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD:
@@ -98,8 +98,8 @@ def told(kind: ConfigType, text: str, *, may_repeat: bool = False) -> str:
     return text
 
 
-def _told_double(value: float) -> str:
-    """The shortest digits that mean the same number, as Java writes them."""
+def _canonical_double(value: float) -> str:
+    """Return the shortest digits that mean the same number, as Java writes them."""
     if not isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     number = Decimal(repr(value))

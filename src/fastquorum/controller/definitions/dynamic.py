@@ -123,4 +123,4 @@ LONG leader.replication.throttled.rate=9223372036854775807
 LONG replica.alter.log.dirs.io.max.bytes.per.second=9223372036854775807
 """
 )
-"""What is only ever set while a node runs, and not told before."""
+"""Configurations that are only ever set while a node runs, and not described before."""

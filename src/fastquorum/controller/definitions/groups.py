@@ -22,7 +22,7 @@ _DURATION: Final = re.compile(
     r"(?:T(?=.)(?:([-+]?[0-9]{1,19})H)?(?:([-+]?[0-9]{1,19})M)?(?:([-+]?[0-9]{1,19})(?:[.,]([0-9]{0,9}))?S)?)?",
     re.IGNORECASE | re.ASCII,
 )
-"""As Java reads one: days, hours, minutes, seconds and their fraction, each with a sign of its own."""
+"""A duration as Java reads it: days, hours, minutes, seconds and their fraction, each with its own sign."""
 
 
 def _offset_reset(text: str) -> bool:

@@ -107,18 +107,18 @@ def remove_token(tokens: Tokens, record: RemoveDelegationTokenRecord) -> Tokens:
 
 
 def acl_records(acls: Acls) -> Iterator[AccessControlEntryRecord]:
-    """Of a snapshot."""
+    """Yield the records of a snapshot, by id."""
     for acl_id, acl in sorted(acls.items()):
         yield AccessControlEntryRecord(id=acl_id, **acl._asdict())
 
 
 def scram_records(scram: Scram) -> Iterator[UserScramCredentialRecord]:
-    """Of a snapshot."""
+    """Yield the records of a snapshot, by mechanism and user."""
     for (mechanism, user), credential in sorted(scram.items()):
         yield UserScramCredentialRecord(name=user, mechanism=mechanism, **credential._asdict())
 
 
 def token_records(tokens: Tokens) -> Iterator[DelegationTokenRecord]:
-    """Of a snapshot."""
+    """Yield the records of a snapshot, by token id."""
     for token_id, token in sorted(tokens.items()):
         yield DelegationTokenRecord(token_id=token_id, **{**token._asdict(), "renewers": list(token.renewers)})

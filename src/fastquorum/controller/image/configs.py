@@ -17,7 +17,7 @@ from fastquorum.wire.records.cluster import ConfigRecord
 
 
 class ResourceType(IntEnum):
-    """Whose configuration it is, as Kafka's `ConfigResource.Type` numbers them."""
+    """The type of a configuration's owner, numbered as Kafka's `ConfigResource.Type`."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -28,8 +28,8 @@ class ResourceType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """Whose configuration it is; the name "" stands for every broker's default. In an image `type` is a ResourceType:
-    a type that is not known has no configuration that is."""
+    """The owner of a configuration; the name "" stands for every broker's default. In an image `type` is a
+    ResourceType: an unknown type has no known configuration."""
 
     type: int
     name: str
@@ -43,12 +43,12 @@ _KNOWN: Final[Mapping[int, Container[str]]] = MappingProxyType(
         ResourceType.GROUP: GROUP_CONFIGS,
     }
 )
-"""Of whom it is known which configurations there are. A broker's may have any name."""
+"""The known configurations of each type of owner. A broker's may have any name."""
 
 
 def set_config(configs: Configs, record: ConfigRecord) -> Configs:
-    """A value was set, or, null, removed. What no such resource can have (any more) is passed over, as in Kafka, an
-    older one of which may have written it."""
+    """Set a value, or remove it (null). A name that such a resource cannot have (any more) is passed over, as in Kafka:
+    an older Kafka may have written it."""
     if record.resource_type != ResourceType.BROKER and record.name not in _KNOWN.get(record.resource_type, ()):
         return configs
     resource = Resource(record.resource_type, record.resource_name)
@@ -68,7 +68,7 @@ def forget_topic(configs: Configs, topic_name: str) -> Configs:
 
 
 def config_records(configs: Configs) -> Iterator[ConfigRecord]:
-    """Of a snapshot."""
+    """Yield the records of a snapshot, by resource and name."""
     for resource, values in sorted(configs.items(), key=lambda item: item[0]):
         for name, value in sorted(values.items()):
             yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

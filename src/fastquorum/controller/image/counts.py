@@ -13,13 +13,13 @@ from fastquorum.types import NO_NODE
 
 @dataclass(slots=True)
 class PartitionCounts:
-    """Of one image."""
+    """The partition counts of one image."""
 
     partitions: int = 0
     offline: int = 0
-    """Nobody leads them."""
+    """Partitions without a leader."""
     imbalanced: int = 0
-    """Not led by their first replica."""
+    """Partitions that another replica than the first leads."""
 
     @classmethod
     def of(cls, topics: Topics) -> "PartitionCounts":

@@ -171,7 +171,7 @@ def _gist(kind: str, there: View) -> str:
 
 
 def _text(value: Any) -> str:
-    """As JSON has it, but for what is not there, and without quotes."""
+    """Return a value as in JSON, but "-" for None, and without quotes."""
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -97,11 +97,11 @@ class Level(int):
 
     @property
     def partition_version(self) -> int:
-        """Of PartitionRecord and of PartitionChangeRecord."""
+        """The version of PartitionRecord and of PartitionChangeRecord."""
         return self.has_directories + self.has_eligible_leader_replicas
 
     def loses_nothing_at(self, lower: int) -> bool:
-        """Can that level say all that may have been written at this one?"""
+        """Return whether that level can express all that may have been written at this one."""
         return not any(lower < each <= self for each in _WITH_NEW_RECORDS)
 
     def __str__(self) -> str:
@@ -112,16 +112,16 @@ class Features(NamedTuple):
     """The finalized features; metadata.version stands apart, as it decides how everything else is written."""
 
     metadata_version: Level | None = None
-    """None until a record has said it."""
+    """None until a record has set it."""
     levels: Map[str, int] = Map()
-    """Of every other feature, each above 0."""
+    """The level of every other feature, each above 0."""
 
     @property
     def is_elr_enabled(self) -> bool:
         return self.levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
     def by_name(self) -> dict[str, int]:
-        """The level of each, metadata.version first."""
+        """Return the level of each, metadata.version first."""
         known = {} if self.metadata_version is None else {METADATA_VERSION: int(self.metadata_version)}
         return known | dict(sorted(self.levels.items()))
 

@@ -17,14 +17,14 @@ from fastquorum.wire.records.metadata import record_type_name
 
 
 class Place(NamedTuple):
-    """Where in the log an image stands."""
+    """The position of an image in the log."""
 
     end_offset: Offset = 0
-    """Exclusive: of the records that the image holds."""
+    """The end, exclusive, of the records that the image holds."""
     epoch: Epoch = 0
-    """Of the last of them."""
+    """The epoch of the last of them."""
     timestamp_ms: int = 0
-    """Of the last of them; 0 if there is none."""
+    """The timestamp of the last of them; 0 if there is none."""
 
 
 START: Final = Place()
@@ -51,11 +51,11 @@ class Fold:
         """The place, as the arguments of `Place`: made when it is asked for."""
         self._next_offset = place.end_offset
         self._pending: list[tuple[Offset, Message | PartitionRun]] | None = None
-        """The records of the transaction that is open."""
+        """The records of the open transaction; None if none is open."""
 
     @property
     def image(self) -> Image:
-        """As of `place`: while a transaction is open, as before it."""
+        """The image at `place`; while a transaction is open, the one before it."""
         if self._editor is not None:
             if self._counts is not None:
                 self._counts.take(self._editor)

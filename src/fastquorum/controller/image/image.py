@@ -145,19 +145,19 @@ class ImageEditor:
             raise ImageFailed(str(error), record_type_name(topic_records.PartitionRecord), offset) from error
 
     def removed_topics(self) -> Iterator[Topic]:
-        """As `TopicsEditor.removed`."""
+        """Return the removed topics (see `TopicsEditor.removed`)."""
         return self._topics.removed()
 
     def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition]]:
-        """As `TopicsEditor.partition_changes`."""
+        """Return the changed partitions (see `TopicsEditor.partition_changes`)."""
         return self._topics.partition_changes()
 
     def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
-        """As `TopicsEditor.name_changes`."""
+        """Return the names that went and those that came (see `TopicsEditor.name_changes`)."""
         return self._topics.name_changes()
 
     def finish(self) -> Image:
-        """The image after all of them; the very one before, if none of them changed it."""
+        """Return the image after all records; the same object as before, if none of them changed it."""
         topics = self._topics.finish()
         if not self._parts and topics is self._before.topics:
             return self._before

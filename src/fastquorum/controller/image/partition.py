@@ -31,14 +31,14 @@ class Partition(NamedTuple):
     replicas: tuple[NodeId, ...]
     """In the order of assignment: the first is the preferred leader."""
     directories: tuple[Uuid, ...]
-    """Of each replica."""
+    """The directory of each replica, in the order of `replicas`."""
     isr: tuple[NodeId, ...]
     leader: NodeId
     """NO_NODE if there is none."""
     leader_epoch: int
     partition_epoch: int
     recovery: int = Recovery.RECOVERED.value
-    """A plain number, as records have it: a native codec leaves an enumeration's to its slower twin."""
+    """A plain number, as in records: the native codec leaves an enumeration to its slower twin."""
     removing: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()

@@ -28,7 +28,7 @@ def set_quota(quotas: Quotas, record: ClientQuotaRecord) -> Quotas:
 
 
 def quota_records(quotas: Quotas) -> Iterator[ClientQuotaRecord]:
-    """Of a snapshot."""
+    """Yield the records of a snapshot, by entity and key."""
     for entity, limits in sorted(quotas.items(), key=lambda item: _order(item[0])):
         for key, value in sorted(limits.items()):
             yield ClientQuotaRecord(

@@ -52,13 +52,13 @@ class Broker(NamedTuple):
     in_controlled_shutdown: bool
     is_migrating_zk_broker: bool
     directories: tuple[Uuid, ...]
-    """Those that are online."""
+    """The log directories that are online."""
     cordoned_directories: tuple[Uuid, ...] | None
-    """Those that take no new replicas; None until the broker has said."""
+    """The log directories that take no new replicas; None until the broker has reported them."""
 
     @property
     def is_active(self) -> bool:
-        """It may lead."""
+        """Whether the broker may lead partitions."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
@@ -210,7 +210,7 @@ class SupportedFeature(Protocol):
 
 
 def end_points_of(kind: Callable[..., T], listeners: Iterable[EndPoint]) -> list[T]:
-    """As a record of this kind says them, in their order."""
+    """Return the listeners as end points of this record type, in their order."""
     return [
         kind(name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol)
         for each in listeners
@@ -218,7 +218,7 @@ def end_points_of(kind: Callable[..., T], listeners: Iterable[EndPoint]) -> list
 
 
 def features_of(kind: Callable[..., T], features: Iterable[Feature]) -> list[T]:
-    """As a record of this kind says them, in their order."""
+    """Return the features as this record type holds them, in their order."""
     return [
         kind(name=each.name, min_supported_version=each.level_min, max_supported_version=each.level_max)
         for each in features

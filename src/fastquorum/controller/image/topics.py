@@ -111,7 +111,7 @@ class TopicsEditor:
         changes.partitions[record.partition_id] = partition_of(record)
 
     def create_partitions(self, topic_id: Uuid, partitions: Mapping[int, Partition]) -> None:
-        """As `create_partition` of each."""
+        """Create each of these partitions (see `create_partition`)."""
         self._changes(topic_id).partitions.update(partitions)
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
@@ -120,7 +120,7 @@ class TopicsEditor:
         changes.partitions[at] = changed(changes.partitions.get(at) or changes.partition(at), record)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Of one topic, or of all: each partition that had one changes."""
+        """Clear the eligible replicas of one topic, or of all: each partition that had some changes."""
         if record.topic_name:
             topic_id = self._name_owner(record.topic_name)
             if topic_id is None:

@@ -104,7 +104,7 @@ def _items(node: _Node, depth: int, base: int) -> Iterator[tuple[int, Any]]:
 
 
 def _built(items: list[Any], make: Make) -> tuple[_Node, int]:
-    """Of items that leave no position empty, one at least: root and depth."""
+    """Return root and depth of a tree of these items, at least one, that leave no position empty."""
     depth = 1
     while len(items) > WIDTH:
         items = [make(items[at : at + WIDTH]) for at in range(0, len(items), WIDTH)]

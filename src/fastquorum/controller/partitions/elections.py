@@ -47,18 +47,18 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decis
     answer = ElectLeadersResponse()
     if request.topic_partitions is None:
         for topic in state.image.topics.sorted():
-            told = [
+            results = [
                 _elect(state, topic, number, partition, election, elected)
                 for number, partition in topic.partitions.items()
             ]
-            needed = [each for each in told if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            needed = [each for each in results if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
             answer.replica_election_results.append(_Results(topic=topic.name, partition_result=needed))
     else:
-        for asked in request.topic_partitions:
-            results = _Results(topic=asked.topic)
-            answer.replica_election_results.append(results)
-            for number in asked.partitions:
-                results.partition_result.append(_elect_named(state, asked.topic, number, election, elected))
+        for named in request.topic_partitions:
+            answered = _Results(topic=named.topic)
+            answer.replica_election_results.append(answered)
+            for number in named.partitions:
+                answered.partition_result.append(_elect_named(state, named.topic, number, election, elected))
     return Decision(answer, list(elected.values()))
 
 
@@ -120,7 +120,7 @@ class Walk:
         self.is_over = False
 
     def elections(self, state: ControllerState) -> list[Message]:
-        """Of the next PIECE_PARTITIONS; at most `leader_imbalance_per_run_max`."""
+        """Return the elections of the next PIECE_PARTITIONS partitions; at most `leader_imbalance_per_run_max`."""
         records: list[Message] = []
         for _ in range(PIECE_PARTITIONS):
             key = next(self._partitions, None)

@@ -14,14 +14,14 @@ from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
-_Asked = AlterPartitionRequest.TopicData.PartitionData
+_Proposed = AlterPartitionRequest.TopicData.PartitionData
 _Answered = AlterPartitionResponse.TopicData.PartitionData
 _RECOVERED: Final = Recovery.RECOVERED.value
 _RECOVERING: Final = Recovery.RECOVERING.value
 
 
 def alter_partition(state: ControllerState, request: AlterPartitionRequest, version: int) -> Decision:
-    """AlterPartition: each partition is answered for itself.
+    """Decide an AlterPartition; each partition is answered for itself.
 
     Raises:
         Refused: STALE_BROKER_EPOCH.
@@ -30,58 +30,58 @@ def alter_partition(state: ControllerState, request: AlterPartitionRequest, vers
     answer = AlterPartitionResponse()
     proposals = Proposals(state, request.broker_id, version)
     decided: dict[Uuid, set[int]] = {}
-    for topic_asked in request.topics:
-        topic_id = topic_asked.topic_id
+    for topic_request in request.topics:
+        topic_id = topic_request.topic_id
         numbers = decided.setdefault(topic_id, set())
         topic = state.image.topics.by_id.get(topic_id)
         partitions: list[_Answered] = []
         answer.topics.append(AlterPartitionResponse.TopicData(topic_id=topic_id, partitions=partitions))
-        for asked in topic_asked.partitions:
-            number = asked.partition_index
+        for proposed in topic_request.partitions:
+            number = proposed.partition_index
             if number in numbers:  # on what was decided before, which this state does not show yet
-                partitions.append(_refused(asked, ErrorCode.INVALID_REQUEST))
+                partitions.append(_refused(proposed, ErrorCode.INVALID_REQUEST))
                 continue
             numbers.add(number)
-            partitions.append(proposals.take(topic, asked))
+            partitions.append(proposals.take(topic, proposed))
     return Decision(answer, proposals.records)
 
 
 class Proposals:
-    """Of one leader, in one request: what many partitions have in common is looked up once."""
+    """The proposals of one leader in one request; facts that many partitions share are looked up once."""
 
     def __init__(self, state: ControllerState, broker_id: NodeId, version: int) -> None:
-        """As in this version of AlterPartition."""
+        """Take the version of AlterPartition, which decides what the proposals hold."""
         self.records: list[Message] = []
-        """What changes."""
+        """The records of the accepted changes."""
         self._state = state
         self._broker_id = broker_id
         self._version = version
         self._eligible: dict[tuple[NodeId, int], bool] = {}
-        """The brokers, each with its epoch, that were asked for."""
+        """Whether a broker of this epoch may be in an ISR, for each that was looked up."""
 
-    def take(self, topic: Topic | None, asked: _Asked) -> _Answered:
-        """What is proposed for one partition; a record more if that changes it."""
+    def take(self, topic: Topic | None, proposed: _Proposed) -> _Answered:
+        """Decide the proposal for one partition; add a record if that changes it."""
         if topic is None:
-            return _refused(asked, ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = topic.partitions.get(asked.partition_index)
+            return _refused(proposed, ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = topic.partitions.get(proposed.partition_index)
         if partition is None:
-            return _refused(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        members = _members(asked, self._version)
-        code = self._error(partition, asked, members)
+            return _refused(proposed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        members = _members(proposed, self._version)
+        code = self._error(partition, proposed, members)
         if code is not ErrorCode.NONE:
-            return _refused(asked, code)
-        change = self._state.change_of(topic, asked.partition_index, partition)
+            return _refused(proposed, code)
+        change = self._state.change_of(topic, proposed.partition_index, partition)
         change.isr = tuple(members)
-        change.recovery = asked.leader_recovery_state
+        change.recovery = proposed.leader_recovery_state
         record = change.record()
         if record is not None:
             self.records.append(record)
             partition = changed(partition, record)
             if record.leader not in (LEADER_UNCHANGED, self._broker_id):
                 # The change has completed a reassignment, which took the leader along: it must look again.
-                return _refused(asked, ErrorCode.NEW_LEADER_ELECTED)
+                return _refused(proposed, ErrorCode.NEW_LEADER_ELECTED)
         return _Answered(
-            partition_index=asked.partition_index,
+            partition_index=proposed.partition_index,
             leader_id=partition.leader,
             leader_epoch=partition.leader_epoch,
             isr=list(partition.isr),
@@ -89,10 +89,10 @@ class Proposals:
             partition_epoch=partition.partition_epoch,
         )
 
-    def _error(self, partition: Partition, asked: _Asked, members: dict[NodeId, int]) -> ErrorCode:
-        """Why the proposal is not taken. What is ahead of us was decided by somebody else: this is not the controller
-        any more (KAFKA-14154)."""
-        leader_epoch, partition_epoch = asked.leader_epoch, asked.partition_epoch
+    def _error(self, partition: Partition, proposed: _Proposed, members: dict[NodeId, int]) -> ErrorCode:
+        """Return why the proposal is refused, or NONE. An epoch above ours was decided by another controller: this one
+        is not active any more (KAFKA-14154)."""
+        leader_epoch, partition_epoch = proposed.leader_epoch, proposed.partition_epoch
         if leader_epoch > partition.leader_epoch or partition_epoch > partition.partition_epoch:
             return ErrorCode.NOT_CONTROLLER
         if leader_epoch < partition.leader_epoch:
@@ -101,7 +101,7 @@ class Proposals:
             return ErrorCode.INVALID_REQUEST
         if partition_epoch < partition.partition_epoch:
             return ErrorCode.INVALID_UPDATE_VERSION
-        if not _is_valid(partition, asked, members):
+        if not _is_valid(partition, proposed, members):
             return ErrorCode.INVALID_REQUEST
         eligible = self._eligible
         for member in members.items():
@@ -112,25 +112,26 @@ class Proposals:
         return ErrorCode.NONE
 
 
-def _refused(asked: _Asked, code: ErrorCode) -> _Answered:
-    return _Answered(partition_index=asked.partition_index, error_code=code)
+def _refused(proposed: _Proposed, code: ErrorCode) -> _Answered:
+    return _Answered(partition_index=proposed.partition_index, error_code=code)
 
 
-def _members(asked: _Asked, version: int) -> dict[NodeId, int]:
-    """The proposed ISR, with the broker epoch of each; -1: it was not said. Who is named twice counts once."""
+def _members(proposed: _Proposed, version: int) -> dict[NodeId, int]:
+    """Return the proposed ISR, with the broker epoch of each; -1: not stated. A broker that is named twice counts
+    once."""
     if version < 3:
-        return dict.fromkeys(asked.new_isr, NO_BROKER_EPOCH)
-    return {each.broker_id: each.broker_epoch for each in asked.new_isr_with_epochs}
+        return dict.fromkeys(proposed.new_isr, NO_BROKER_EPOCH)
+    return {each.broker_id: each.broker_epoch for each in proposed.new_isr_with_epochs}
 
 
-def _is_valid(partition: Partition, asked: _Asked, members: dict[NodeId, int]) -> bool:
-    if len(members) < max(len(asked.new_isr), len(asked.new_isr_with_epochs)) or partition.leader not in members:
+def _is_valid(partition: Partition, proposed: _Proposed, members: dict[NodeId, int]) -> bool:
+    if len(members) < max(len(proposed.new_isr), len(proposed.new_isr_with_epochs)) or partition.leader not in members:
         return False
     replicas = partition.replicas
     for member in members:
         if member not in replicas:
             return False
-    recovery = asked.leader_recovery_state
+    recovery = proposed.leader_recovery_state
     if recovery == _RECOVERED:
         return True
     return recovery == _RECOVERING and len(members) == 1 and partition.recovery == _RECOVERING

@@ -17,7 +17,7 @@ from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.messages.controller_heartbeat import IsrChangeRequest, IsrChangeResponse
 from fastquorum.wire.messages.partitions import AlterPartitionRequest
 
-_Asked = IsrChangeRequest.Topic.Partition
+_Requested = IsrChangeRequest.Topic.Partition
 _Result = IsrChangeResponse.Result
 _Proposal = AlterPartitionRequest.TopicData.PartitionData
 _BY_ID: Final = 2
@@ -39,39 +39,39 @@ def change_isr(state: ControllerState, request: IsrChangeRequest) -> Decision:
     answer = IsrChangeResponse()
     proposals = isr.Proposals(state, broker.id, _BY_ID)
     decided = set[PartitionKey]()
-    for topic_asked in request.topics:
-        topic = state.image.topics.named(topic_asked.topic_name)
-        for asked in topic_asked.partitions:
-            answer.results.append(_change(proposals, broker.id, topic, asked, decided))
+    for topic_request in request.topics:
+        topic = state.image.topics.named(topic_request.topic_name)
+        for requested in topic_request.partitions:
+            answer.results.append(_change(proposals, broker.id, topic, requested, decided))
     return Decision(answer, proposals.records)
 
 
 def _change(
-    proposals: isr.Proposals, broker_id: NodeId, topic: Topic | None, asked: _Asked, decided: set[PartitionKey]
+    proposals: isr.Proposals, broker_id: NodeId, topic: Topic | None, requested: _Requested, decided: set[PartitionKey]
 ) -> _Result:
-    partition = None if topic is None else topic.partitions.get(asked.partition_index)
+    partition = None if topic is None else topic.partitions.get(requested.partition_index)
     if topic is None or partition is None:
         return _result(ErrorCode.NOT_LEADER_OR_FOLLOWER, "there is no such partition")
-    key = PartitionKey(topic.id, asked.partition_index)
+    key = PartitionKey(topic.id, requested.partition_index)
     if key in decided:  # on what was decided before, which this state does not show yet
         return _result(ErrorCode.INVALID_REQUEST, "the partition is named twice")
     decided.add(key)
-    if asked.leader_epoch > partition.leader_epoch:
-        text = f"{topic.name}-{asked.partition_index} is not known in leader epoch {asked.leader_epoch} here"
+    if requested.leader_epoch > partition.leader_epoch:
+        text = f"{topic.name}-{requested.partition_index} is not known in leader epoch {requested.leader_epoch} here"
         raise Refused(ErrorCode.NOT_CONTROLLER, text)
-    if asked.leader_epoch < partition.leader_epoch or broker_id != partition.leader:
+    if requested.leader_epoch < partition.leader_epoch or broker_id != partition.leader:
         text = f"broker {partition.leader} leads in epoch {partition.leader_epoch}"
         return _result(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
     proposal = _Proposal(
-        partition_index=asked.partition_index,
-        leader_epoch=asked.leader_epoch,
+        partition_index=requested.partition_index,
+        leader_epoch=requested.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        new_isr=list(asked.isr_nodes),
+        new_isr=list(requested.isr_nodes),
     )
     code = proposals.take(topic, proposal).error_code
     if code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED):  # a reassignment was completed by it
         return _result(ErrorCode.NONE)
-    return _result(ErrorCode.INVALID_REQUEST, f"{list(asked.isr_nodes)} cannot be in sync")
+    return _result(ErrorCode.INVALID_REQUEST, f"{list(requested.isr_nodes)} cannot be in sync")
 
 
 def _result(code: ErrorCode, text: str | None = None) -> _Result:

@@ -25,56 +25,61 @@ from fastquorum.wire.messages.partitions import (
 )
 
 _Listed = ListPartitionReassignmentsResponse.OngoingTopicReassignment
-_Asked = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition
+_Requested = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition
 _Answered = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
-_Told = _Answered.ReassignablePartitionResponse
+_PartitionAnswer = _Answered.ReassignablePartitionResponse
 
 
 # --- moving -----------------------------------------------------------------------------------------------------------
 
 
 def alter_reassignments(state: ControllerState, request: AlterPartitionReassignmentsRequest) -> Decision:
-    """AlterPartitionReassignments: each partition is answered for itself; no replicas (null) ends what is under way."""
+    """Decide an AlterPartitionReassignments; each partition is answered for itself; null replicas end a reassignment
+    that is under way."""
     may_resize = request.allow_replication_factor_change
     answer = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_resize, error_message=None)
     records = dict[PartitionKey, Message | None]()
-    for topic_asked in request.topics:
-        answered = _Answered(name=topic_asked.name)
+    for topic in request.topics:
+        answered = _Answered(name=topic.name)
         answer.responses.append(answered)
-        for asked in topic_asked.partitions:
-            told = _Told(partition_index=asked.partition_index, error_message=None)
-            answered.partitions.append(told)
+        for requested in topic.partitions:
+            result = _PartitionAnswer(partition_index=requested.partition_index, error_message=None)
+            answered.partitions.append(result)
             try:
-                _alter(state, topic_asked.name, asked, records, may_resize=may_resize)
+                _alter(state, topic.name, requested, records, may_resize=may_resize)
             except TopicFault as fault:
-                told.error_code, told.error_message = fault.code, str(fault)
+                result.error_code, result.error_message = fault.code, str(fault)
     return Decision(answer, [record for record in records.values() if record is not None])
 
 
 def _alter(
     state: ControllerState,
     name: str,
-    asked: _Asked,
+    requested: _Requested,
     records: dict[PartitionKey, Message | None],
     *,
     may_resize: bool,
 ) -> None:
     topic = state.image.topics.named(name)
-    if topic is None or topic.partitions.get(asked.partition_index) is None:
-        missing = f"a topic named {name}" if topic is None else f"partition {name}:{asked.partition_index}"
+    if topic is None or topic.partitions.get(requested.partition_index) is None:
+        missing = f"a topic named {name}" if topic is None else f"partition {name}:{requested.partition_index}"
         raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {missing}.")
-    key = PartitionKey(topic.id, asked.partition_index)
+    key = PartitionKey(topic.id, requested.partition_index)
     if key in records:
-        raise TopicFault(ErrorCode.INVALID_REQUEST, f"{name}:{asked.partition_index} is named more than once.")
-    change = _cancelled(state, topic, key) if asked.replicas is None else _begun(state, key, asked.replicas, may_resize)
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"{name}:{requested.partition_index} is named more than once.")
+    change = (
+        _cancelled(state, topic, key)
+        if requested.replicas is None
+        else _begun(state, key, requested.replicas, may_resize)
+    )
     records[key] = change.record()
 
 
 class Moving(NamedTuple):
-    """What a partition has while it is reassigned."""
+    """The replicas of a partition during its reassignment."""
 
     replicas: Nodes
-    """Those it is to have, in their order; behind them those that go once these are in sync."""
+    """The target replicas in their order; behind them those that are removed once the target is in sync."""
     adding: Nodes
     removing: Nodes
 

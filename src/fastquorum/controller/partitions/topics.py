@@ -33,12 +33,12 @@ from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 PARTITIONS_MAX: Final = 10_000
 """That one request may create."""
 RECORDS_MAX: Final = 10_000
-"""That one request may write: a topic's, those of its configurations, and one for each partition."""
+"""Most records of one request: a topic's, those of its configurations, and one for each partition."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
 _DELETION_DISABLED_SINCE: Final = 3
-"""The version of DeleteTopics that has an error of its own for it."""
-_Asked = CreateTopicsRequest.CreatableTopic
+"""The version of DeleteTopics that first has its own error for it."""
+_Requested = CreateTopicsRequest.CreatableTopic
 _Created = CreateTopicsResponse.CreatableTopicResult
 _Deleted = DeleteTopicsResponse.DeletableTopicResult
 
@@ -58,12 +58,12 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: 
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     creation = _Creation(state, chance)
     answer, records = CreateTopicsResponse(), list[Message]()
-    for asked in topics:
+    for requested in topics:
         try:
-            _check_name(state, asked.name)
-            made, result = creation.create(asked)
+            _check_name(state, requested.name)
+            made, result = creation.create(requested)
         except TopicFault as fault:
-            answer.topics.append(_not_created(asked.name, fault.code, str(fault)))
+            answer.topics.append(_not_created(requested.name, fault.code, str(fault)))
             continue
         records += made
         if len(records) > RECORDS_MAX:
@@ -82,10 +82,10 @@ def _not_created(name: str, code: ErrorCode, text: str) -> _Created:
     return _Created(name=name, error_code=code, error_message=text)
 
 
-def _partition_count(state: ControllerState, asked: _Asked) -> int:
-    if asked.assignments:
-        return len(asked.assignments)
-    return state.settings.num_partitions if asked.num_partitions == -1 else max(asked.num_partitions, 0)
+def _partition_count(state: ControllerState, requested: _Requested) -> int:
+    if requested.assignments:
+        return len(requested.assignments)
+    return state.settings.num_partitions if requested.num_partitions == -1 else max(requested.num_partitions, 0)
 
 
 def _check_name(state: ControllerState, name: str) -> None:
@@ -121,19 +121,19 @@ class _Creation:
         self._effective = state.effective_configs
         self._placer = Placer(self._homes.candidates, chance)
 
-    def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
-        """Its records, and the answer. TopicFault."""
-        configs = _checked_configs(self._state, asked)
-        assignments = _assigned(self._state, asked) if asked.assignments else self._placed(asked)
+    def create(self, requested: _Requested) -> tuple[list[Message], _Created]:
+        """Return the topic's records and its result. TopicFault."""
+        configs = _checked_configs(self._state, requested)
+        assignments = _assigned(self._state, requested) if requested.assignments else self._placed(requested)
         topic_id = new_topic_id(self._state, self._chance)
-        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id)]
+        records: list[Message] = [TopicRecord(name=requested.name, topic_id=topic_id)]
         for name, value in configs.items():
-            records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
+            records.append(ConfigRecord(resource_type=_TOPIC, resource_name=requested.name, name=name, value=value))
         for number, replicas in enumerate(assignments):
             partition = self._homes.new_partition(replicas)
             records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
         result = _Created(
-            name=asked.name,
+            name=requested.name,
             topic_id=topic_id,
             error_message=None,
             num_partitions=len(assignments),
@@ -142,30 +142,30 @@ class _Creation:
         )
         return records, result
 
-    def _placed(self, asked: _Asked) -> list[tuple[NodeId, ...]]:
-        if asked.replication_factor < -1 or asked.replication_factor == 0:
+    def _placed(self, requested: _Requested) -> list[tuple[NodeId, ...]]:
+        if requested.replication_factor < -1 or requested.replication_factor == 0:
             text = "Replication factor must be larger than 0, or -1 to use the default value."
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-        if asked.num_partitions < -1 or asked.num_partitions == 0:
+        if requested.num_partitions < -1 or requested.num_partitions == 0:
             text = "Number of partitions was set to an invalid non-positive value."
             raise TopicFault(ErrorCode.INVALID_PARTITIONS, text)
-        default, factor = self._state.settings.default_replication_factor, asked.replication_factor
+        default, factor = self._state.settings.default_replication_factor, requested.replication_factor
         factor = default if factor == -1 else factor
         try:
-            return self._placer.place(_partition_count(self._state, asked), factor)
+            return self._placer.place(_partition_count(self._state, requested), factor)
         except PlacementError as error:
             text = f"Unable to replicate the partition {factor} time(s): {error}"
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
-def _checked_configs(state: ControllerState, asked: _Asked) -> dict[str, str]:
-    """By name. TopicFault."""
-    if not asked.configs:
+def _checked_configs(state: ControllerState, requested: _Requested) -> dict[str, str]:
+    """Return the topic's configurations by name. TopicFault."""
+    if not requested.configs:
         return {}
-    without = [each.name for each in asked.configs if each.value is None]
+    without = [each.name for each in requested.configs if each.value is None]
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
-    values = {each.name: each.value or "" for each in asked.configs}
+    values = {each.name: each.value or "" for each in requested.configs}
     for name, value in values.items():
         fault = TOO_LONG if len(value) > VALUE_MAX else config_fault(name, value)
         if fault:
@@ -176,16 +176,16 @@ def _checked_configs(state: ControllerState, asked: _Asked) -> dict[str, str]:
     return values
 
 
-def _assigned(state: ControllerState, asked: _Asked) -> list[tuple[NodeId, ...]]:
-    """As the caller chose."""
-    if asked.replication_factor != -1:
+def _assigned(state: ControllerState, requested: _Requested) -> list[tuple[NodeId, ...]]:
+    """Return the replicas of each partition as the request assigns them. TopicFault."""
+    if requested.replication_factor != -1:
         text = "A manual partition assignment was specified, but replication factor was not set to -1."
         raise TopicFault(ErrorCode.INVALID_REQUEST, text)
-    if asked.num_partitions != -1:
+    if requested.num_partitions != -1:
         text = "A manual partition assignment was specified, but numPartitions was not set to -1."
         raise TopicFault(ErrorCode.INVALID_REQUEST, text)
     found: dict[int, tuple[NodeId, ...]] = {}
-    for each in asked.assignments:
+    for each in requested.assignments:
         if each.partition_index in found:
             text = f"Found multiple manual partition assignments for partition {each.partition_index}"
             raise TopicFault(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
@@ -256,7 +256,7 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest, version:
 
 
 def _all_stay(request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
-    """As it is answered where `delete.topic.enable` is false, before anything is looked at."""
+    """Refuse every topic where `delete.topic.enable` is false, before anything is looked at."""
     is_known = version >= _DELETION_DISABLED_SINCE
     code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
     if version < 6:

@@ -1,4 +1,4 @@
-"""The replicas while they are being moved about, and what each broker carries meanwhile."""
+"""The placement of replicas while a plan edits it, and the load of each broker."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ _NEVER: Final = 1 << 60
 
 
 class Board:
-    """Of one layout; changed in place by `move`."""
+    """The placement of one layout; `move` changes it in place."""
 
     def __init__(self, layout: Layout) -> None:
         brokers = layout.brokers
         self.brokers: Final = brokers
         self.replicas: Numbers = layout.replicas.copy()
         self.load: npt.NDArray[np.int64] = counts(self.replicas, brokers.total)
-        """Replicas of each broker."""
+        """The number of replicas of each broker."""
         self.usable: Final = np.flatnonzero(brokers.is_active)
         """Places of those that may be given replicas."""
         self.racks: Final = [int(each) for each in brokers.racks]
@@ -40,13 +40,13 @@ class Board:
         self._score[place] += 1
 
     def others(self, row: int, slot: int) -> list[int]:
-        """Where the partition's other replicas lie."""
+        """Return the brokers of the partition's other replicas."""
         return [each for at, each in enumerate(self.replicas[row].tolist()) if at != slot and each != NOBODY]
 
     def least_loaded(self, row: int, slot: int, *, keeps_racks: bool = True) -> int:
-        """Who could have this replica instead, and carries least (of equal ones the lowest id); NOBODY if nobody can.
+        """Return the least loaded broker that could have this replica instead (of equals, the lowest id), or NOBODY.
 
-        In a rack where the partition's other replicas are not, if there is one; else, with `keeps_racks`, only if the
+        It is in a rack without the partition's other replicas, if there is one; else, with `keeps_racks`, only if the
         replica shares its rack already.
         """
         row_replicas = self.replicas[row].tolist()
@@ -61,12 +61,12 @@ class Board:
         return self._least(row_replicas, set())
 
     def least_in_new_rack(self, row: int) -> int:
-        """Who carries least among the brokers of racks where the partition has nothing; NOBODY if there are none."""
+        """Return the least loaded broker of the racks where the partition has no replica, or NOBODY."""
         row_replicas = self.replicas[row].tolist()
         return self._least(row_replicas, {self.racks[each] for each in row_replicas if each != NOBODY})
 
     def least_in_rack_of(self, row: int, slot: int) -> int:
-        """Who carries least in the same rack, and has nothing of the partition."""
+        """Return the least loaded broker of the same rack without a replica of the partition, or NOBODY."""
         members = self.members[self.racks[self.replicas[row, slot]]]
         row_replicas = self.replicas[row]
         score = self._score[members]
@@ -75,12 +75,12 @@ class Board:
         return int(members[best]) if score[best] < _NEVER else NOBODY
 
     def sharing(self, row: int) -> list[int]:
-        """Slots of replicas whose rack has another one of the partition."""
+        """Return the slots of replicas whose rack has another replica of the partition."""
         racks = [self.racks[each] if each != NOBODY else NOBODY for each in self.replicas[row].tolist()]
         return [slot for slot, rack in enumerate(racks) if rack != NOBODY and racks.count(rack) > 1]
 
     def lacks_racks(self) -> Flags:
-        """Of each partition: would it fit into more racks than it is in?"""
+        """Return for each partition whether it would fit into more racks than it is in."""
         racks = racks_of(self.brokers, self.replicas)
         is_usable = np.zeros(len(self.members) + 1, np.bool_)
         is_usable[sorted(self.usable_racks)] = True

@@ -12,16 +12,16 @@ from fastquorum.types import NodeId
 Numbers = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 NOBODY: Final = -1
-"""In place of a broker: no leader, or no further replica."""
+"""Stands in place of a broker: no leader, or no further replica."""
 
 
 class Brokers(NamedTuple):
-    """Those that are registered or hold a replica, by ascending id."""
+    """The brokers that are registered or hold a replica, by ascending id."""
 
     ids: Numbers
     """Shape (brokers,)."""
     racks: Numbers
-    """The number of each one's rack, from 0 on. Brokers that name none share one, as in Kafka's own placement."""
+    """The number of each broker's rack, from 0 on. Brokers without a rack share one, as in Kafka's own placement."""
     rack_names: tuple[str | None, ...]
     is_registered: Flags
     is_active: Flags
@@ -44,19 +44,19 @@ class Brokers(NamedTuple):
         ids = np.unique(np.concatenate([np.fromiter(known, np.int32, len(known)), np.asarray(held, np.int32)]))
         if len(ids) and ids[0] < 0:
             raise UsageError(f"broker {ids[0]}", "ids are numbers from 0 on")
-        told = [known.get(int(each), (None, False)) for each in ids]
-        names = sorted({rack for rack, _ in told}, key=lambda name: (name is not None, name or ""))
+        known_brokers = [known.get(int(each), (None, False)) for each in ids]
+        names = sorted({rack for rack, _ in known_brokers}, key=lambda name: (name is not None, name or ""))
         numbers = {name: number for number, name in enumerate(names)}
         return cls(
             ids,
-            np.array([numbers[rack] for rack, _ in told], np.int32),
+            np.array([numbers[rack] for rack, _ in known_brokers], np.int32),
             tuple(names),
             np.array([int(each) in known for each in ids], np.bool_),
-            np.array([is_active for _, is_active in told], np.bool_),
+            np.array([is_active for _, is_active in known_brokers], np.bool_),
         )
 
     def places(self, ids: Numbers) -> Numbers:
-        """Of brokers that are all among these; NOBODY stays."""
+        """Return the places of brokers, all of which must be among these; NOBODY stays."""
         found = np.searchsorted(self.ids, ids).astype(np.int32)
         found[ids == NOBODY] = NOBODY
         return found
@@ -75,12 +75,12 @@ class Layout(NamedTuple):
     leaders: Numbers
     """A place, or NOBODY."""
     in_sync: Flags
-    """Of each replica: is it in the ISR?"""
+    """Whether each replica is in the ISR."""
     eligible: Flags
-    """Of each replica: is it out of the ISR and known to hold all that is committed (KIP-966)?"""
+    """Whether each replica is out of the ISR, but known to hold all that is committed (KIP-966)."""
     min_isr: Numbers
     is_moving: Flags
-    """A reassignment is under way: the partition is left alone."""
+    """Whether a reassignment is under way: then the partition is left alone."""
 
     @classmethod
     def of(
@@ -94,10 +94,11 @@ class Layout(NamedTuple):
         min_isr: Numbers | None = None,
         is_moving: Flags | None = None,
     ) -> Self:
-        """What is not said is: the first replica leads, all are in sync, none is moving, and one in sync is enough.
+        """Make a layout. By default the first replica leads, all are in sync, none is moving, and the least ISR is 1.
 
         Raises:
-            UsageError: shapes do not fit, a place is none, or a partition has a replica twice or a hole in its list.
+            UsageError: shapes do not fit, a place is out of range, or a partition has a replica twice or a hole in its
+                list.
         """
         count, width = replicas.shape
         there = replicas != NOBODY
@@ -134,11 +135,11 @@ class Layout(NamedTuple):
             raise UsageError(f"partition {int(np.flatnonzero(twice)[0])} has a replica twice")
 
     def replica_counts(self) -> npt.NDArray[np.int64]:
-        """Of each broker."""
+        """Return the number of replicas of each broker."""
         return counts(self.replicas, self.brokers.total)
 
     def leader_counts(self) -> npt.NDArray[np.int64]:
-        """Partitions that each broker leads now."""
+        """Return the number of partitions that each broker leads now."""
         return counts(self.leaders, self.brokers.total)
 
     def preferred_counts(self) -> npt.NDArray[np.int64]:

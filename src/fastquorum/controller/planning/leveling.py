@@ -55,13 +55,13 @@ def balance_replicas(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
 
 
 class _Way(NamedTuple):
-    """How replicas may go."""
+    """A way in which replicas may move."""
 
     to: Callable[[int, int], int]
-    """Who is to have the replica of a partition (row, slot)."""
+    """Returns the broker that is to have a partition's replica (row, slot)."""
     hopeful: Callable[[Ints, int, int], Ints]
-    """Which of these partitions, that have a replica at this place, could go to somebody who carries less than so
-    many: a guess, never too few."""
+    """Returns which of these partitions, each with a replica at this place, could move to a broker with fewer replicas
+    than `below`: a guess, never too few."""
 
 
 def _anywhere(board: Board) -> _Way:

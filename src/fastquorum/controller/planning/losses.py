@@ -21,18 +21,18 @@ class Loss(NamedTuple):
     partitions: int
     """That have a replica there."""
     leaders: int
-    """That are led from there."""
+    """Partitions that are led from there."""
     offline: int
-    """That would lose their leader, and nobody in sync could take over: Kafka's OfflinePartitionsCount would grow by
-    so many."""
+    """Partitions that would lose their leader without a replica in sync to take over: Kafka's OfflinePartitionsCount
+    would grow by this number."""
     without_replica: int
-    """Of these, those that no active broker has a replica of, in sync or not: nothing but the way back helps."""
+    """Offline partitions of which no active broker has a replica, in sync or not: only the brokers' return helps."""
     under_min_isr: int
-    """That would fall below their least ISR: writes with acks=all fail."""
+    """Partitions that would fall below their least ISR: writes with acks=all fail."""
     heirs: Numbers
-    """Places of the brokers that would lead in place of those that are gone, most first."""
+    """Places of the brokers that would take over leadership; the one with the most partitions first."""
     inherited: npt.NDArray[np.int64]
-    """How many partitions each of them would get."""
+    """The number of partitions that each of them would get."""
     most_led: int
     """By one broker, then."""
     most_leader: int
@@ -40,7 +40,8 @@ class Loss(NamedTuple):
 
 
 def loss_of_each(layout: Layout, *, of_racks: bool = False) -> Iterator[Loss]:
-    """Of each broker, or of each rack with all its brokers, in their order; each as if all else stayed as it is."""
+    """Yield the loss of each broker, or of each rack with all its brokers, in their order; each as if all else
+    stayed."""
     brokers = layout.brokers
     domains = racks_of(brokers, layout.replicas) if of_racks else layout.replicas
     count = len(brokers.rack_names) if of_racks else brokers.total
@@ -49,12 +50,12 @@ def loss_of_each(layout: Layout, *, of_racks: bool = False) -> Iterator[Loss]:
     state = _State(layout)
     domain_of = brokers.racks if of_racks else np.arange(brokers.total, dtype=np.int32)
     for lost in range(count):
-        those = rows[ends[lost] : ends[lost + 1]]
-        yield _loss(state, lost, those, domains[those] == lost, led, np.asarray(domain_of == lost))
+        rows_lost = rows[ends[lost] : ends[lost + 1]]
+        yield _loss(state, lost, rows_lost, domains[rows_lost] == lost, led, np.asarray(domain_of == lost))
 
 
 class _State:
-    """What is asked of again and again."""
+    """Facts of the layout that every loss needs."""
 
     def __init__(self, layout: Layout) -> None:
         is_active = np.append(layout.brokers.is_active, False)

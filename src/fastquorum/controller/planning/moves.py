@@ -32,7 +32,7 @@ class Reason(IntFlag):
 
 
 class Limits(NamedTuple):
-    """What is to be repaired."""
+    """The faults to repair."""
 
     tolerance: float = 0.1
     """How far from the average, as a part of it, a broker may be: nothing is moved for less."""
@@ -48,21 +48,21 @@ class Plan(NamedTuple):
     """What to change. Partitions ascending."""
 
     partitions: npt.NDArray[np.int64]
-    """Those that change, by their number in the layout; shape (changed,)."""
+    """The changed partitions, by their number in the layout; shape (changed,)."""
     before: Numbers
     after: Numbers
     """Places among the brokers, as in the layout; shape (changed, most replicas)."""
     reasons: npt.NDArray[np.int8]
     """`Reason`, shape (changed,)."""
     moved_replicas: int
-    """That come to a broker which had none of the partition."""
+    """Replicas that come to a broker without one of the partition."""
     stuck: npt.NDArray[np.int64]
-    """Partitions with a dead replica that nothing here can help: nobody leads them, so that no new replica could ever
-    be in sync; or no broker is left that has none of it."""
+    """Partitions with a dead replica that no plan can repair: without a leader no new replica could ever be in sync; or
+    every broker that is left has a replica already."""
     skipped: int
     """Partitions with a fault that are left alone because they are being reassigned."""
     layout: Layout
-    """As it would be."""
+    """The layout after the plan."""
 
 
 def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:

@@ -10,16 +10,16 @@ from fastquorum.controller.image.topics import Topics
 
 
 class AlikeNames:
-    """Mutable; belongs to the active controller."""
+    """Names of topics that collide in metrics; mutable; belongs to the active controller."""
 
     def __init__(self, topics: Callable[[], Topics]) -> None:
-        """Of the topics that there are now; and of what `update` tells."""
+        """Take a function that returns the present topics; `update` reports each later change."""
         self._now = topics
         self._names: dict[str, dict[str, None]] | None = None
-        """Those that have a `.` or a `_`, by what they have in common."""
+        """The names with a `.` or a `_`, by their common form; None until the first use."""
 
     def taken(self, name: str) -> str | None:
-        """A topic that is there and is called so, or alike; None if there is none, or the name is like no other."""
+        """Return a present topic with this name or one that collides with it; None if there is none."""
         if not _can_be_alike(name):
             return None
         if self._names is None:
@@ -28,7 +28,7 @@ class AlikeNames:
         return min(self._names.get(_common(name), ()), default=None)
 
     def update(self, gone: Iterable[str], made: Iterable[str]) -> None:
-        """Topics were removed, then others made."""
+        """Note that topics were removed, then others made."""
         names = self._names
         if names is None:
             return

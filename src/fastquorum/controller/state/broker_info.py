@@ -24,11 +24,12 @@ def broker_info_feature(inter_broker_protocol: tuple[int, int]) -> Feature:
 
 
 def broker_info_version(broker: Broker) -> int | None:
-    """As it registered; None: it is a broker of KIP-631, which follows the metadata log by itself."""
+    """Return the version that a broker registered with; None: a broker of KIP-631, which follows the metadata log
+    itself."""
     return next((each.level_max for each in broker.features if each.name == BROKER_INFO_VERSION), None)
 
 
 def is_legacy(broker: Broker) -> bool:
-    """Registered with a version that is too old to beat."""
+    """Return whether the broker registered with a version that is too old to send heartbeats."""
     version = broker_info_version(broker)
     return version is not None and version <= LEGACY_VERSION

@@ -54,7 +54,7 @@ _HEEDED: Final[frozenset[type[Message]]] = frozenset(
         FeatureLevelRecord,
     }
 )
-"""Those that say something of a session, or of what a heartbeat comes to."""
+"""Records that change a session, or the outcome of a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +84,18 @@ class ControllerSettings:
 
     @property
     def of_topics(self) -> dict[str, str]:
-        """What holds for topics that have no configuration of that name, by Kafka's names, where it is not Kafka's
-        default."""
-        told = {}
+        """The values, by Kafka's names, for topics that do not set them; only those that differ from Kafka's
+        defaults."""
+        values = {}
         if self.min_insync_replicas != 1:
-            told[MIN_INSYNC_REPLICAS] = str(self.min_insync_replicas)
+            values[MIN_INSYNC_REPLICAS] = str(self.min_insync_replicas)
         if self.unclean_leader_election:
-            told[UNCLEAN_LEADER_ELECTION] = "true"
-        return told
+            values[UNCLEAN_LEADER_ELECTION] = "true"
+        return values
 
 
-class _Terms(NamedTuple):
-    """What holds for a topic's partitions in one image, if somebody is gone or back."""
+class _ChangeRules(NamedTuple):
+    """The rules for changes of a topic's partitions in one image, with one broker gone or back."""
 
     image: Image
     topic_id: Uuid
@@ -103,7 +103,7 @@ class _Terms(NamedTuple):
     back: NodeId | None
     rules: Rules
     election: Election
-    """That the topic allows."""
+    """The election that the topic's configuration allows."""
 
     def are_of(self, image: Image, topic_id: Uuid, gone: NodeId | None, back: NodeId | None) -> bool:
         return self.image is image and self.topic_id == topic_id and self.gone == gone and self.back == back
@@ -118,7 +118,7 @@ class Prepared(NamedTuple):
 
 
 class ControllerState:
-    """Of the active controller; one thread's."""
+    """The state of the active controller; used by one thread."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class ControllerState:
         self.static_voters = tuple(static_voters)
         self.fault_of_raising: Final = fault_of_raising
         self.kraft_version = kraft_version
-        """Finalized by the quorum, not by the image."""
+        """The level that the quorum has finalized; it is not in the image."""
         self.image = image
         self.next_offset = next_offset
-        """Of the next record that is appended."""
+        """The offset of the next record that is appended."""
         self._make: Final = make
         self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.alike: Final = AlikeNames(lambda: self.image.topics)
@@ -157,12 +157,12 @@ class ControllerState:
         self._own: Final = Resource(ResourceType.BROKER, str(node_id))
         self._homes = Homes(image.brokers)
         self._effective: EffectiveConfigs | None = None
-        self._terms: _Terms | None = None
-        """Those that were asked for last: many partitions of one topic change together."""
+        self._change_rules: _ChangeRules | None = None
+        """The rules that were used last: many partitions of one topic change together."""
 
     @property
     def level(self) -> Level:
-        """metadata.version. The first records of a log say it, before any request is dealt with."""
+        """The metadata.version. The first records of a log set it, before any request is decided."""
         level = self.image.features.metadata_version
         assert level is not None, "no record has said the metadata.version"
         return level
@@ -245,7 +245,7 @@ class ControllerState:
 
     @property
     def effective_configs(self) -> EffectiveConfigs:
-        """Of topics that are made now."""
+        """The configurations of topics that are created now."""
         configs = self.image.configs
         own, everybodys = configs.get(self._own, _NOTHING), configs.get(_DEFAULTS, _NOTHING)
         known = self._effective
@@ -254,11 +254,12 @@ class ControllerState:
         return known
 
     def is_exempt(self, broker: Broker) -> bool:
-        """It counts as active, whether it beats or not."""
+        """Return whether the broker counts as active, with or without heartbeats."""
         return self.settings.older_brokers and is_legacy(broker)
 
     def topic_setting(self, topic_name: str, name: str) -> str | None:
-        """As it was set for the topic, for this node, or as every broker's default."""
+        """Return the value that is set for the topic, else for this node, else as every broker's default; None: not
+        set."""
         configs = self.image.configs
         for resource in (Resource(ResourceType.TOPIC, topic_name), self._own, _DEFAULTS):
             values = configs.get(resource)
@@ -267,16 +268,16 @@ class ControllerState:
         return None
 
     def min_isr(self, topic: Topic) -> int:
-        """Never above the number of replicas: a topic that asks for more than it has would never be above it."""
-        said = self.topic_setting(topic.name, MIN_INSYNC_REPLICAS)
-        is_number = said is not None and is_whole(said)  # or somebody else has written it
-        wanted = int(trimmed(said)) if said is not None and is_number else self.settings.min_insync_replicas
+        """Return the least ISR, at most the number of replicas: otherwise no ISR could ever reach it."""
+        value = self.topic_setting(topic.name, MIN_INSYNC_REPLICAS)
+        is_number = value is not None and is_whole(value)  # or somebody else has written it
+        wanted = int(trimmed(value)) if value is not None and is_number else self.settings.min_insync_replicas
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))
 
     def allows_unclean_election(self, topic: Topic) -> bool:
-        said = self.topic_setting(topic.name, UNCLEAN_LEADER_ELECTION)
-        return self.settings.unclean_leader_election if said is None else said.strip().lower() == "true"
+        value = self.topic_setting(topic.name, UNCLEAN_LEADER_ELECTION)
+        return self.settings.unclean_leader_election if value is None else value.strip().lower() == "true"
 
     # --- changing a partition -----------------------------------------------------------------------------------------
 
@@ -306,13 +307,13 @@ class ControllerState:
         back: NodeId | None = None,
         election: Election | None = None,
     ) -> PartitionChange:
-        """As `change`, of what was looked up."""
-        terms = self._terms
-        if terms is None or not terms.are_of(self.image, topic.id, gone, back):
-            terms = self._terms = self._terms_of(topic, gone, back)
-        return PartitionChange(topic.id, partition_id, before, terms.rules, election or terms.election)
+        """Begin a change, as `change` does, of a partition that was looked up already."""
+        change_rules = self._change_rules
+        if change_rules is None or not change_rules.are_of(self.image, topic.id, gone, back):
+            change_rules = self._change_rules = self._change_rules_of(topic, gone, back)
+        return PartitionChange(topic.id, partition_id, before, change_rules.rules, election or change_rules.election)
 
-    def _terms_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _Terms:
+    def _change_rules_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _ChangeRules:
         is_active = self.homes.is_active
         may_lead: Callable[[NodeId], bool] = is_active
         if gone is not None or back is not None:
@@ -326,7 +327,7 @@ class ControllerState:
             self.default_directory,
         )
         election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
-        return _Terms(self.image, topic.id, gone, back, rules, election)
+        return _ChangeRules(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:
         """See `homes.default_directory`."""

@@ -1,13 +1,14 @@
-"""Who is alive, as the active controller has heard: sessions, and what a heartbeat's wish comes to.
+"""The sessions of brokers as the active controller tracks them, and the next state that a heartbeat leads to.
 
-A broker that wants nothing new is answered where its heartbeat arrives (`kernels.beats`), without a turn of this; who
-was heard so is asked for before anything is decided by it.
+A heartbeat that changes nothing is answered where it arrives (`kernels.beats`), without this module. Those contacts are
+collected before any decision depends on them.
 
-Soft state: nothing of it is in the log. It begins with the lead, when every broker is given a whole session, and ends
-with it: a fenced one, too, since its last acknowledged heartbeat may have come just before it asked to be fenced, and
-its answer been lost (`lease`). That session keeps nobody unfenced, but another incarnation out. A broker is heard when
-its request arrives, not when its turn comes: a controller that is behind must not fence who is alive (KAFKA-15019).
-Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`."""
+Soft state: nothing of it is in the log. It begins with this controller's leadership, when every broker gets a whole
+session, and ends with it. A fenced broker gets one, too: its last acknowledged heartbeat may have come just before it
+asked to be fenced, and the answer may be lost (`lease`). That session keeps no broker unfenced, but keeps another
+incarnation out. A broker is in contact when its request arrives, not when that is decided: a controller that is behind
+must not fence a live broker (KAFKA-15019). Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,14 +25,14 @@ _NEVER_US: Final[Micros] = 1 << 62
 
 
 class BrokerState(Enum):
-    """What a broker is, or is to become."""
+    """The state of a broker, or its next one."""
 
     FENCED = auto()
     UNFENCED = auto()
     CONTROLLED_SHUTDOWN = auto()
     """Unfenced; its leaders are moving away."""
     SHUTDOWN_NOW = auto()
-    """Fenced, and free to go."""
+    """Fenced, and free to stop."""
 
     @property
     def is_fenced(self) -> bool:
@@ -39,31 +40,33 @@ class BrokerState(Enum):
 
 
 @dataclass(slots=True)
-class _Heard:
-    """One incarnation of a broker."""
+class _Tracked:
+    """The tracked state of one incarnation of a broker."""
 
     epoch: int
     fenced: bool
     registered_at: Offset
-    """Offset of its registration record; if it was written before this lead, and it is fenced, never below it."""
+    """Offset of its registration record; of a fenced broker that registered before this leadership, the last offset
+    then."""
     metadata_offset: Offset = NO_OFFSET
     """Up to where it has read the metadata, as it last said."""
     shutdown_offset: Offset = NO_OFFSET
     """Behind the records that began its controlled shutdown."""
     contact_us: Micros | None = None
-    """When it was last heard; None: it has no session."""
+    """Time of its last contact, in microseconds; None: it has no session."""
     presumed_us: Micros | None = None
-    """Of a fenced one that the former leader may have heard: when this lead began; None: nobody has to wait for it."""
+    """When this leadership began, if the broker is fenced and the former leader may have been in contact; None: no
+    wait."""
     is_exempt: bool = False
-    """It need not beat, and never has a session (KIP-343: a legacy registration)."""
+    """It sends no heartbeats, and never has a session (KIP-343: a legacy registration)."""
     changed_at: Offset = NO_OFFSET
-    """Offset of the last record of this lead that changed its registration."""
+    """Offset of the last record of this leadership that changed its registration."""
     incarnation_id: int = NO_OFFSET
-    """The highest that a heartbeat named, if it is above the epoch (KIP-343)."""
+    """The highest that a heartbeat named, if that is above the epoch (KIP-343)."""
 
 
 class Heartbeats:
-    """Of every registered broker. Times are those of one monotonic clock."""
+    """The sessions of all registered brokers. Times are those of one monotonic clock."""
 
     def __init__(
         self,
@@ -79,165 +82,170 @@ class Heartbeats:
         self._steady = steady
         self._timeout_us = session_timeout_us
         self.look_at_us: Micros = _NEVER_US
-        """When the silent are looked for next, as whoever does that sets it; once it is overdue, heartbeats may wait
-        that nobody read, and whoever had a session has it until then."""
-        self._brokers: dict[NodeId, _Heard] = {}
+        """When silent brokers are looked for next; the periodic task sets it. Once it is overdue, unread heartbeats may
+        wait, and every broker that had a session keeps it until the task runs."""
+        self._brokers: dict[NodeId, _Tracked] = {}
         for broker_id, broker in sorted(brokers.items()):
-            heard = _Heard(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
-            heard.contact_us = None if broker.fenced else now_us
-            heard.presumed_us = now_us if broker.fenced else None
-            self._brokers[broker_id] = heard
+            tracked = _Tracked(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
+            tracked.contact_us = None if broker.fenced else now_us
+            tracked.presumed_us = now_us if broker.fenced else None
+            self._brokers[broker_id] = tracked
 
     # --- what the log says --------------------------------------------------------------------------------------------
 
     def registered(self, broker: Broker, offset: Offset) -> None:
-        """Its registration record was written at this offset. Another incarnation begins anew, without a session."""
-        heard = self._brokers.get(broker.id)
-        if heard is None or heard.epoch != broker.epoch:
-            self._brokers[broker.id] = _Heard(broker.epoch, broker.fenced, offset)
+        """Note a registration record at this offset. Another incarnation begins anew, without a session."""
+        tracked = self._brokers.get(broker.id)
+        if tracked is None or tracked.epoch != broker.epoch:
+            self._brokers[broker.id] = _Tracked(broker.epoch, broker.fenced, offset)
         else:
-            heard.registered_at = offset
+            tracked.registered_at = offset
         self.changed(broker, offset)
 
     def changed(self, broker: Broker, offset: Offset) -> None:
-        """Its registration was changed by the record at this offset. Who is fenced is no longer shutting down: it may
-        go at its next heartbeat."""
-        heard = self._brokers[broker.id]
-        heard.fenced, heard.changed_at = broker.fenced, offset
+        """Note that the record at this offset changed a registration. A fenced broker is no longer shutting down: it
+        may stop at its next heartbeat."""
+        tracked = self._brokers[broker.id]
+        tracked.fenced, tracked.changed_at = broker.fenced, offset
         if broker.fenced:
-            heard.shutdown_offset = NO_OFFSET
+            tracked.shutdown_offset = NO_OFFSET
 
     def unregistered(self, broker_id: NodeId) -> None:
         self._brokers.pop(broker_id, None)
 
     def exempt(self, broker_id: NodeId) -> None:
-        """This incarnation need not beat."""
-        heard = self._brokers[broker_id]
-        heard.is_exempt, heard.contact_us, heard.presumed_us = True, None, None
+        """Exempt this incarnation from heartbeats."""
+        tracked = self._brokers[broker_id]
+        tracked.is_exempt, tracked.contact_us, tracked.presumed_us = True, None, None
 
     # --- answered where they arrive -----------------------------------------------------------------------------------
 
     def is_steady(self, request: BrokerHeartbeatRequest, high_watermark: Offset) -> bool:
-        """Its heartbeat, dealt with just now, came to nothing, and the same one will again until something about it
-        changes: it is unfenced, as all may know, and wants to stay so. (Its directories are the only thing that it
-        tells beside that; those that failed are looked at anew each time, those that are cordoned are in its
-        registration.)"""
-        heard = self._brokers[request.broker_id]
+        """Return whether the heartbeat that was just decided changed nothing, and the same one will change nothing.
+
+        That holds until the broker's registration changes: it is unfenced, that is committed, and it wants to stay so.
+        A heartbeat reports only directories beside that: failed ones are looked at each time, cordoned ones are in the
+        registration.
+        """
+        tracked = self._brokers[request.broker_id]
         wants_nothing = not (request.want_fence or request.want_shut_down or request.offline_log_dirs)
-        is_unfenced = not heard.fenced and heard.shutdown_offset == NO_OFFSET and not heard.is_exempt
-        return wants_nothing and is_unfenced and heard.changed_at < high_watermark
+        is_unfenced = not tracked.fenced and tracked.shutdown_offset == NO_OFFSET and not tracked.is_exempt
+        return wants_nothing and is_unfenced and tracked.changed_at < high_watermark
 
     def caught_up_at(self, broker_id: NodeId) -> Offset:
-        """Up to where it must have read to know its registration."""
+        """Return the offset up to which a broker must have read to know its registration."""
         return self._brokers[broker_id].registered_at
 
     def forget_steady(self) -> None:
-        """What a heartbeat comes to changes, for all of them."""
+        """Stop all answers on the fast path: the outcome of every heartbeat may have changed."""
         if self._steady is not None:
             self._steady.forget_all()
 
     def forget_steady_of(self, broker_id: NodeId) -> None:
-        """What its heartbeat comes to changes: from now on it is answered by whoever decides that."""
+        """Stop a broker's answers on the fast path: the outcome of its heartbeat changes, and is decided here from now
+        on."""
         if self._steady is not None:
             self._steady.forget(broker_id)
 
-    def _hear_steady(self) -> None:
+    def _collect_steady(self) -> None:
         if self._steady is None:
             return
         for each in self._steady.take_answered():
             self.touch(each.broker_id, each.broker_epoch, each.contact_us)
-            heard = self._brokers.get(each.broker_id)
-            if heard is not None and heard.epoch == each.broker_epoch:
-                heard.metadata_offset = max(heard.metadata_offset, each.metadata_offset)
+            tracked = self._brokers.get(each.broker_id)
+            if tracked is not None and tracked.epoch == each.broker_epoch:
+                tracked.metadata_offset = max(tracked.metadata_offset, each.metadata_offset)
 
     # --- incarnations -------------------------------------------------------------------------------------------------
 
     def incarnation_id(self, broker_id: NodeId) -> int:
-        """The latest one heard of: that of the registration, or a later one that was believed. Source: KIP-343."""
-        heard = self._brokers[broker_id]
-        return max(heard.epoch, heard.incarnation_id)
+        """Return the latest known incarnation: that of the registration, or a later believed one. Source: KIP-343."""
+        tracked = self._brokers[broker_id]
+        return max(tracked.epoch, tracked.incarnation_id)
 
     def believe(self, broker_id: NodeId, incarnation_id: int) -> None:
-        """There is a later incarnation than the registered one. Only this controller knows, and only until another
+        """Note a later incarnation than the registered one. Only this controller knows it, and only until the next
         registration."""
         self._brokers[broker_id].incarnation_id = incarnation_id
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def touch(self, broker_id: NodeId, epoch: int, now_us: Micros) -> None:
-        """A heartbeat has arrived. Of an epoch that does not stand it counts for nothing."""
-        heard = self._brokers.get(broker_id)
-        if heard is not None and heard.epoch == epoch and not heard.is_exempt:
-            heard.contact_us = now_us if heard.contact_us is None else max(heard.contact_us, now_us)
+        """Count an arrived heartbeat as contact, unless its epoch is not the registered one."""
+        tracked = self._brokers.get(broker_id)
+        if tracked is not None and tracked.epoch == epoch and not tracked.is_exempt:
+            tracked.contact_us = now_us if tracked.contact_us is None else max(tracked.contact_us, now_us)
 
     def has_session(self, broker_id: NodeId, now_us: Micros, *, is_clean: bool = False) -> bool:
-        """It was heard within the session timeout, or may have been, by whoever led before: that counts from this
-        lead's begin. `is_clean`: whoever asks knows that the broker ended in good order; it is taken at its word where
-        nothing is known."""
-        heard = self._brokers[broker_id]
-        if heard.contact_us is not None and self.look_at_us < now_us:
+        """Return whether a broker was in contact within the session timeout, or may have been with the former leader:
+        that time counts from the beginning of this leadership. `is_clean`: the caller states that the broker stopped
+        in good order; this counts where no contact is known."""
+        tracked = self._brokers[broker_id]
+        if tracked.contact_us is not None and self.look_at_us < now_us:
             return True
-        presumed_us = heard.presumed_us
+        presumed_us = tracked.presumed_us
         if presumed_us is not None and not is_clean and not self._is_over(presumed_us, now_us):
             return True
-        return self._is_heard(broker_id, now_us) or self._is_heard_yet(broker_id, now_us)
+        return self._is_in_contact(broker_id, now_us) or self._is_in_contact_after_all(broker_id, now_us)
 
     def next_expired(self, now_us: Micros) -> NodeId | None:
         """An unfenced broker whose session is over, the one silent longest; None if there is none.
 
         One at a time: the caller fences it, and the next is decided on what follows from that (KAFKA-13173).
         """
-        self._hear_steady()
+        self._collect_steady()
         over = [
-            (heard.contact_us, broker_id)
-            for broker_id, heard in self._brokers.items()
-            if not heard.fenced and heard.contact_us is not None and self._is_over(heard.contact_us, now_us)
+            (tracked.contact_us, broker_id)
+            for broker_id, tracked in self._brokers.items()
+            if not tracked.fenced and tracked.contact_us is not None and self._is_over(tracked.contact_us, now_us)
         ]
-        return next((broker_id for _, broker_id in sorted(over) if not self._is_heard_yet(broker_id, now_us)), None)
+        return next(
+            (broker_id for _, broker_id in sorted(over) if not self._is_in_contact_after_all(broker_id, now_us)), None
+        )
 
     def next_end_us(self) -> Micros | None:
-        """When the first session of an unfenced broker is over, unless that is heard again; None if there is none."""
-        self._hear_steady()
+        """Return when the first session of an unfenced broker ends without further contact; None if there is none."""
+        self._collect_steady()
         ends = [
-            heard.contact_us + self._timeout_us + 1
-            for heard in self._brokers.values()
-            if not heard.fenced and heard.contact_us is not None
+            tracked.contact_us + self._timeout_us + 1
+            for tracked in self._brokers.values()
+            if not tracked.fenced and tracked.contact_us is not None
         ]
         return min(ends, default=None)
 
-    def _is_heard(self, broker_id: NodeId, now_us: Micros) -> bool:
-        heard = self._brokers.get(broker_id)
-        return heard is not None and heard.contact_us is not None and not self._is_over(heard.contact_us, now_us)
+    def _is_in_contact(self, broker_id: NodeId, now_us: Micros) -> bool:
+        tracked = self._brokers.get(broker_id)
+        return tracked is not None and tracked.contact_us is not None and not self._is_over(tracked.contact_us, now_us)
 
-    def _is_heard_yet(self, broker_id: NodeId, now_us: Micros) -> bool:
-        """Who seems to be silent may be answered this very moment, and be told that it is unfenced: so nobody answers
-        it any more but whoever decides here, and then it is silent only if it was not answered until now."""
+    def _is_in_contact_after_all(self, broker_id: NodeId, now_us: Micros) -> bool:
+        """Decide whether a silent broker is really silent. The fast path may be answering its heartbeat right now, so
+        disable that first, collect its contacts, then look."""
         self.forget_steady_of(broker_id)
-        self._hear_steady()
-        return self._is_heard(broker_id, now_us)
+        self._collect_steady()
+        return self._is_in_contact(broker_id, now_us)
 
     def _is_over(self, contact_us: Micros, now_us: Micros) -> bool:
         return contact_us + self._timeout_us < now_us
 
     def paused(self, lost_us: Micros, now_us: Micros) -> None:
-        """Nobody could be heard for so long: that is not the brokers' silence."""
-        self._hear_steady()
-        for heard in self._brokers.values():
-            if heard.contact_us is not None:
-                heard.contact_us = min(heard.contact_us + lost_us, now_us)
-            if heard.presumed_us is not None:
-                heard.presumed_us = min(heard.presumed_us + lost_us, now_us)
+        """Extend all sessions by a pause in which no broker could be in contact: it is not the brokers' silence."""
+        self._collect_steady()
+        for tracked in self._brokers.values():
+            if tracked.contact_us is not None:
+                tracked.contact_us = min(tracked.contact_us + lost_us, now_us)
+            if tracked.presumed_us is not None:
+                tracked.presumed_us = min(tracked.presumed_us + lost_us, now_us)
 
     # --- wishes -------------------------------------------------------------------------------------------------------
 
     def state(self, broker_id: NodeId) -> BrokerState:
-        heard = self._brokers[broker_id]
-        if heard.shutdown_offset != NO_OFFSET:
+        tracked = self._brokers[broker_id]
+        if tracked.shutdown_offset != NO_OFFSET:
             return BrokerState.CONTROLLED_SHUTDOWN
-        return BrokerState.FENCED if heard.fenced else BrokerState.UNFENCED
+        return BrokerState.FENCED if tracked.fenced else BrokerState.UNFENCED
 
     def is_caught_up(self, broker_id: NodeId, metadata_offset: Offset) -> bool:
-        """It has read its own registration."""
+        """Return whether the broker has read its own registration."""
         return metadata_offset >= self._brokers[broker_id].registered_at
 
     def next_state(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
@@ -250,17 +258,17 @@ class Heartbeats:
             case _:
                 return self._from_shutdown(request, leads)
 
-    def heard(self, broker_id: NodeId, metadata_offset: Offset) -> None:
-        """Its heartbeat was dealt with."""
+    def set_metadata_offset(self, broker_id: NodeId, metadata_offset: Offset) -> None:
+        """Note how far a broker has read the metadata, when its heartbeat is finished."""
         self._brokers[broker_id].metadata_offset = metadata_offset
 
     def shutting_down(self, broker_id: NodeId, last_offset: Offset) -> None:
-        """The last of the records that move its leaders away. Later ones do not move that."""
+        """Note the last of the records that move a broker's leaders away. A later call does not change it."""
         self.forget_steady_of(broker_id)
-        heard = self._brokers[broker_id]
-        assert not heard.fenced, f"broker {broker_id} is fenced"
-        if heard.shutdown_offset == NO_OFFSET:
-            heard.shutdown_offset = last_offset
+        tracked = self._brokers[broker_id]
+        assert not tracked.fenced, f"broker {broker_id} is fenced"
+        if tracked.shutdown_offset == NO_OFFSET:
+            tracked.shutdown_offset = last_offset
 
     def _from_fenced(self, request: BrokerHeartbeatRequest) -> BrokerState:
         if request.want_shut_down:
@@ -279,16 +287,17 @@ class Heartbeats:
     def _from_shutdown(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
         """Until it leads nothing, and every active broker has read who leads instead."""
         broker_id = request.broker_id
-        self._hear_steady()
+        self._collect_steady()
         if leads(broker_id) or self._lowest_active_offset() < self._brokers[broker_id].shutdown_offset:
             return BrokerState.CONTROLLED_SHUTDOWN
         return BrokerState.SHUTDOWN_NOW
 
     def _lowest_active_offset(self) -> Offset:
-        """Of the brokers that are neither fenced nor shutting down, and say how far they have read."""
+        """Return the lowest metadata offset of the brokers that are neither fenced nor shutting down, and that report
+        one."""
         offsets = (
-            heard.metadata_offset
-            for heard in self._brokers.values()
-            if not heard.fenced and heard.shutdown_offset == NO_OFFSET and not heard.is_exempt
+            tracked.metadata_offset
+            for tracked in self._brokers.values()
+            if not tracked.fenced and tracked.shutdown_offset == NO_OFFSET and not tracked.is_exempt
         )
         return min(offsets, default=1 << 62)

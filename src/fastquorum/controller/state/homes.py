@@ -1,5 +1,6 @@
-"""Which brokers can have replicas and lead them, and where new ones go, as the registrations of one image have it:
-worked out once, for every request until a registration changes.
+"""The brokers of one image that can have replicas and lead them, and the directories of new replicas.
+
+Computed once for every request until a registration changes.
 """
 
 from typing import Final
@@ -10,11 +11,12 @@ from fastquorum.controller.state.placement import Candidates, Usable
 from fastquorum.types import NodeId, Uuid
 
 NEW_MAX: Final = 10_000
-"""New partitions that are kept: more than three replicas on twenty brokers can make."""
+"""Most new partitions that are kept: more than three replicas on twenty brokers can make."""
 
 
 class Homes:
-    """Of these registrations."""
+    """Facts of these registrations that placements need: brokers that may lead, candidates for replicas,
+    directories."""
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers: Final = brokers
@@ -25,14 +27,15 @@ class Homes:
                 if (broker.fenced or not broker.in_controlled_shutdown) and broker.has_uncordoned_directories
             ]
         )
-        """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
+        """Brokers that are neither leaving nor have every directory cordoned. One that has left is fenced, and will be
+        back."""
         self._new: dict[tuple[NodeId, ...], Partition] = {}
-        """New partitions, by their replicas: those that were asked for last."""
+        """The latest new partitions, by their replicas."""
         self._active: dict[NodeId, bool] = {}
         self._online: dict[NodeId, tuple[Uuid, ...]] = {}
 
     def new_partition(self, replicas: tuple[NodeId, ...]) -> Partition:
-        """In sync are those of its replicas that are active; the first of them leads."""
+        """Return a new partition: its active replicas are in sync; the first of them leads."""
         found = self._new.get(replicas)
         if found is None:
             isr = tuple(filter(self.is_active, replicas))
@@ -44,7 +47,7 @@ class Homes:
         return found
 
     def is_active(self, broker_id: NodeId) -> bool:
-        """Registered, unfenced, not shutting down."""
+        """Return whether the broker is registered, unfenced and not shutting down."""
         found = self._active.get(broker_id)
         if found is None:
             broker = self.brokers.get(broker_id)
@@ -52,7 +55,7 @@ class Homes:
         return found
 
     def online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
-        """Of a broker, as it has said; none: it has said nothing, or there is no such broker."""
+        """Return a broker's online directories; empty if it has reported none, or if there is no such broker."""
         found = self._online.get(broker_id)
         if found is None:
             broker = self.brokers.get(broker_id)
@@ -61,7 +64,8 @@ class Homes:
 
 
 def default_directory(broker: Broker | None) -> Uuid:
-    """Where a broker puts a replica on its own: its only directory; else it will say so."""
+    """Return where a broker puts a replica by itself: its only directory; if it has several, it will report its
+    choice."""
     if broker is None:
         return DIRECTORY_UNASSIGNED
     if not broker.directories:

@@ -43,16 +43,16 @@ collector would look through millions of anything else."""
 
 
 class PartitionIndex:
-    """Mutable; belongs to the active controller."""
+    """Sets of partitions by broker; mutable; belongs to the active controller."""
 
     def __init__(self, topics: Callable[[], Topics], partitions: int = PIECE_PARTITIONS) -> None:
-        """Of the topics that there are now, about so many of their partitions at once; and of what `take` tells."""
+        """Take the present topics, about so many of their partitions at once; `take` reports each later change."""
         self._now = topics
         self._topics: dict[int, Uuid] = {}
-        """By their turn."""
+        """The topics by their turn."""
         self._places: dict[Uuid, int] = {}
         self._turns = 0
-        """Given out, and never again: who goes through keys that were copied meets nobody else's."""
+        """The number of turns given out. None is given twice, so a copied key never means another topic."""
         self._pending = dict.fromkeys(topic_id for _, topic_id in sorted(topics().ids.items(), reverse=True))
         """Topics whose partitions are not in here yet, the next one last."""
         self._in_sync: dict[NodeId, _Keys] = {}
@@ -67,11 +67,11 @@ class PartitionIndex:
 
     @property
     def is_whole(self) -> bool:
-        """Of every partition. It is made so when it is asked anything."""
+        """Whether every partition is indexed. The first query completes the index."""
         return not self._pending
 
     def advance(self, partitions: int = PIECE_PARTITIONS) -> None:
-        """Some more of what was there before: at least so many partitions, if there are any."""
+        """Index some more of the initial topics: at least so many partitions, if there are any."""
         topics = self._now()
         while self._pending and partitions > 0:
             topic_id, _ = self._pending.popitem()
@@ -82,11 +82,11 @@ class PartitionIndex:
             partitions -= len(topic.partitions)
 
     def in_sync(self, broker: NodeId) -> tuple[PartitionKey, ...]:
-        """With the broker in their ISR."""
+        """Return the partitions with the broker in their ISR."""
         return self._keys(self._in_sync, broker)
 
     def eligible(self, broker: NodeId) -> tuple[PartitionKey, ...]:
-        """With the broker among their eligible leader replicas."""
+        """Return the partitions with the broker among their eligible leader replicas."""
         return self._keys(self._eligible, broker)
 
     def led(self, broker: NodeId) -> tuple[PartitionKey, ...]:
@@ -97,15 +97,15 @@ class PartitionIndex:
         return bool(self._led.get(broker))
 
     def in_directory(self, directory: Uuid) -> tuple[PartitionKey, ...]:
-        """With a replica in the directory."""
+        """Return the partitions with a replica in the directory."""
         return self._keys(self._in_directory, directory)
 
     def leaderless(self) -> Iterator[PartitionKey]:
-        """Nobody leads them. As of the first step; those of which that is not so any more are left out on the way."""
+        """Yield the partitions without a leader at the first step; skip those that get one meanwhile."""
         return self._marked(self._leaderless)
 
     def leaderless_on(self, broker: NodeId) -> tuple[PartitionKey, ...]:
-        """Nobody leads them, and the broker has a replica."""
+        """Return the partitions without a leader of which the broker has a replica."""
         return self._keys(self._leaderless_on, broker)
 
     def imbalanced(self) -> Iterator[PartitionKey]:

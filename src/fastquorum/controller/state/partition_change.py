@@ -26,14 +26,14 @@ Nodes = tuple[NodeId, ...]
 
 
 class Election(Enum):
-    """Who is looked for."""
+    """The replica that an election looks for."""
 
     ONLINE = auto()
-    """The leader there is, as long as it is good."""
+    """The present leader, as long as it is good."""
     PREFERRED = auto()
     """The first replica, if it is good."""
     UNCLEAN = auto()
-    """Anybody alive, if nobody is good: committed records may be lost."""
+    """Any live replica, if none is good: committed records may be lost."""
 
 
 class Rules(NamedTuple):
@@ -43,15 +43,16 @@ class Rules(NamedTuple):
     min_isr: int
     is_elr_enabled: bool
     is_active: Callable[[NodeId], bool]
-    """A broker that may lead: unfenced and not shutting down, as far as its registration says."""
+    """Returns whether a broker may lead: its registration is unfenced and not shutting down."""
     online_directories: Callable[[NodeId], tuple[Uuid, ...]]
-    """Of a broker that is active."""
+    """Returns the online directories of an active broker."""
     default_directory: Callable[[NodeId], Uuid]
-    """Where a broker puts a replica that it was not told where to put."""
+    """Returns the directory where a broker puts a replica that was assigned to none."""
 
 
 def is_online(directory: Uuid, online: tuple[Uuid, ...]) -> bool:
-    """Is a replica in this directory there, where the broker says these are online? None: it says nothing."""
+    """Return whether a replica in this directory is online, where the broker reports these as online; if none, all
+    are."""
     if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
         return True
     return directory != DIRECTORY_LOST and (not online or directory in online)
@@ -92,13 +93,13 @@ class PartitionChange:
         self.adding: Nodes = before.adding
         self.recovery: int = before.recovery
         self.unclean_replicas: Nodes = ()
-        """That came back without what they held: out of the eligible ones."""
+        """Replicas that came back without their data: they are not eligible."""
         self.directories: dict[NodeId, Uuid] = {}
-        """Of replicas that go elsewhere than they are."""
+        """The new directories of replicas that move."""
         self._elr: Nodes = before.elr
 
     def record(self) -> PartitionChangeRecord | None:
-        """The change, or None if there is none. Once."""
+        """Return the change, or None if there is none. Call it once."""
         before = self.before
         if self.removing or self.adding:
             self._complete_reassignment()
@@ -170,7 +171,7 @@ class PartitionChange:
                 record.leader_recovery_state = Recovery.RECOVERING
 
     def _leader(self) -> tuple[NodeId, bool]:
-        """Who is to lead, and whether that is unclean."""
+        """Return the new leader, and whether that election is unclean."""
         present = self.before.leader
         if self.election is not Election.PREFERRED and self._is_good(present):
             return present, False

@@ -40,7 +40,7 @@ class _Turns:
         self._partition = 0
 
     def next(self, partition: int) -> NodeId | None:
-        """Whose turn it is; None if all have had theirs in this partition."""
+        """Return the broker whose turn it is; None if all had theirs in this partition."""
         count = len(self.brokers)
         if not count:
             return None
@@ -128,12 +128,12 @@ class Candidates:
         self.unfenced_count: Final = sum(not each.fenced for each in brokers)
 
     def place(self, partition_count: int, replica_count: int, chance: Random) -> list[tuple[NodeId, ...]]:
-        """The replicas of each partition, the first its preferred leader. PlacementError."""
+        """Return the replicas of each partition, the first its preferred leader. PlacementError."""
         return Placer(self, chance).place(partition_count, replica_count)
 
 
 class Placer:
-    """Of one request's topics: they take turns as the partitions of one topic do."""
+    """Places the topics of one request; brokers take turns over all of them as over the partitions of one."""
 
     def __init__(self, candidates: Candidates, chance: Random) -> None:
         self._candidates = candidates
@@ -141,7 +141,7 @@ class Placer:
         self._racks: _Racks | None = None
 
     def place(self, partition_count: int, replica_count: int) -> list[tuple[NodeId, ...]]:
-        """As `Candidates.place`, of the next topic."""
+        """Place the next topic (see `Candidates.place`)."""
         candidates = self._candidates
         if replica_count <= 0:
             text = f"Invalid replication factor {replica_count}: the replication factor must be positive."

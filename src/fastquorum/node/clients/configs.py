@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Final
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.controller.configs.describing import Asked, Described, Entry, chosen, described
+from fastquorum.controller.configs.describing import Described, Entry, RequestedResource, chosen, described
 from fastquorum.controller.configs.nodes import Source, Started
 from fastquorum.controller.definitions.checks import anything
 from fastquorum.controller.definitions.definition import ConfigType, Definition
@@ -59,7 +59,7 @@ class ConfigAnswers:
 
     # --- without a controller -----------------------------------------------------------------------------------------
 
-    def _described(self, wanted: Asked, named: Counter[tuple[int, str]]) -> Described:
+    def _described(self, wanted: RequestedResource, named: Counter[tuple[int, str]]) -> Described:
         result = Described(error_message=None, resource_type=wanted.resource_type, resource_name=wanted.resource_name)
         if named[wanted.resource_type, wanted.resource_name] > 1:
             result.error_code = ErrorCode.INVALID_REQUEST
@@ -84,7 +84,7 @@ class ConfigAnswers:
                 result.error_message = f"resource type {other}: 2 asks for topics, 4 for nodes"
         return result
 
-    def _of_own_topic(self, wanted: Asked) -> list[Entry]:
+    def _of_own_topic(self, wanted: RequestedResource) -> list[Entry]:
         """In Kafka's words, what holds for the one topic: nothing is ever deleted, and a majority has what is
         acknowledged."""
         config = self._context.config
@@ -100,7 +100,7 @@ class ConfigAnswers:
         }
         return chosen(wanted, [_entry(name, value, Source.DEFAULT) for name, value in values.items()])
 
-    def _of_own_node(self, wanted: Asked) -> list[Entry]:
+    def _of_own_node(self, wanted: RequestedResource) -> list[Entry]:
         values = {each.keys[0]: setting_text(each, self._context.config) for each in _NUMBERS}
         return chosen(wanted, [_entry(name, value, Source.STATIC_BROKER) for name, value in values.items()])
 

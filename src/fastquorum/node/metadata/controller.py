@@ -15,7 +15,7 @@ from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import record_version
 from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.refusals import Refused, brief
-from fastquorum.controller.requests import LEASES, decide, done, heard
+from fastquorum.controller.requests import LEASES, decide, done, note_contact
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
 from fastquorum.controller.state.placement import Random
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
@@ -311,7 +311,7 @@ class MetadataController:
         if state is None:
             request.refuse(ErrorCode.NOT_CONTROLLER)
             return
-        heard(state, message, now_us)
+        note_contact(state, message, now_us)
         forwarded, next_offset = request.is_forwarded, state.next_offset
         try:
             decision = decide(state, message, request.version, now_us, self._chance, is_forwarded=forwarded)
