@@ -40,8 +40,12 @@ def _k50(patcher: Patcher) -> None:
     def all_on_the_same_state(state: ControllerState, now_us: Micros) -> list[Message]:
         records: list[Message] = []
         heartbeats = state.heartbeats
-        for broker_id, heard in heartbeats._brokers.items():
-            if not heard.fenced and heard.contact_us is not None and heartbeats._is_over(heard.contact_us, now_us):
+        for broker_id, tracked in heartbeats._brokers.items():
+            if (
+                not tracked.fenced
+                and tracked.contact_us is not None
+                and heartbeats._is_over(tracked.contact_us, now_us)
+            ):
                 records += fencing.fence(state, state.image.brokers[broker_id])
         return records
 
@@ -63,21 +67,21 @@ def _k51_epochs(patcher: Patcher) -> None:
 def _k52(patcher: Patcher) -> None:
     judged = isr.Proposals._error
 
-    def fatal(*asked: Any) -> ErrorCode:
-        code = judged(*asked)
+    def fatal(*arguments: Any) -> ErrorCode:
+        code = judged(*arguments)
         return ErrorCode.INVALID_REQUEST if code is ErrorCode.NOT_CONTROLLER else code
 
     patcher.setattr(isr.Proposals, "_error", fatal)
 
 
 def _k53(patcher: Patcher) -> None:
-    """Who waits for its answer is not heard."""
-    touch, answer, heard = Heartbeats.touch, DueAnswers.on_committed, controller_role.note_contact
+    """A broker that waits for its answer counts as silent."""
+    touch, answer, noted = Heartbeats.touch, DueAnswers.on_committed, controller_role.note_contact
     last: dict[int, tuple[MetadataController, Micros]] = {}
 
     def not_yet(state: ControllerState, message: Message, now_us: Micros) -> None:
         if not isinstance(message, BrokerHeartbeatRequest):
-            heard(state, message, now_us)
+            noted(state, message, now_us)
 
     def when_answered(due: DueAnswers, brokers: Brokers, now_us: Micros) -> None:
         before = list(due._uncommitted)
@@ -196,8 +200,8 @@ def _no_grace(patcher: Patcher) -> None:
 def _answers_early(patcher: Patcher) -> None:
     decide = MetadataController._decide
 
-    def before_it_is_committed(role: MetadataController, asked: Any, now_us: Micros) -> None:
-        decide(role, asked, now_us)
+    def before_it_is_committed(role: MetadataController, request: Any, now_us: Micros) -> None:
+        decide(role, request, now_us)
         while role._due._uncommitted:
             role._due._uncommitted.popleft().give()
 
@@ -244,10 +248,10 @@ def _version_stays(patcher: Patcher) -> None:
 
 
 def _version_unheard(patcher: Patcher) -> None:
-    as_heard = voter_updates._reported_voters
+    reported_voters = voter_updates._reported_voters
 
     def all_support_it(core: Core, leader: Leader) -> VoterSet:
-        return VoterSet([voter._replace(kraft_version_max=1) for voter in as_heard(core, leader)])
+        return VoterSet([voter._replace(kraft_version_max=1) for voter in reported_voters(core, leader)])
 
     patcher.setattr(voter_updates, "_reported_voters", all_support_it)
 

@@ -23,11 +23,11 @@ def _confirmed_in_python(patcher: Patcher) -> None:
 
 
 def _lease_of(patcher: Patcher, sixteenths: int) -> None:
-    terms_of = LeasePromise.of
+    promise_of = LeasePromise.of
 
     def longer(session_us: Micros) -> LeasePromise:
-        terms = terms_of(session_us)
-        return LeasePromise(session_us, terms.confirmed_us, session_us * sixteenths // 16, terms.slack_us)
+        promise = promise_of(session_us)
+        return LeasePromise(session_us, promise.confirmed_us, session_us * sixteenths // 16, promise.slack_us)
 
     patcher.setattr(LeasePromise, "of", staticmethod(longer))
     patcher.setattr(LeasePromise, "holds", property(lambda _: True))
@@ -55,8 +55,8 @@ def _session_of_the_fenced(patcher: Patcher) -> None:
 
     def none_presumed(self: Heartbeats, *arguments: Any) -> None:
         begin(self, *arguments)
-        for heard in self._brokers.values():
-            heard.presumed_us = None
+        for tracked in self._brokers.values():
+            tracked.presumed_us = None
 
     patcher.setattr(Heartbeats, "__init__", none_presumed)
 

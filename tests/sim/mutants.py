@@ -242,8 +242,8 @@ BEYOND_THE_FAULTS = (
     "waits-for-their-leads",
     "disturbs-the-lost",
 )
-"""Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show, or strangers
-that ask without a pause, which makes too many events."""
+"""Mutants of raft that only a lost disk, or a follower that fails on every answer, would show, or strangers that send
+requests without a pause, which makes too many events."""
 
 
 def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
@@ -267,8 +267,8 @@ def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
         sent(world, process, connection, packet)
         if not isinstance(packet.message, VoteRequest) or not world.nemesis.is_active:
             return
-        asked = packet.message.topics[0].partitions[0]
-        if not asked.pre_vote and asked.replica_epoch % 2:
+        vote = packet.message.topics[0].partitions[0]
+        if not vote.pre_vote and vote.replica_epoch % 2:
             world.environment.scheduler.after(1, lambda: process.die(power=True))
 
     patcher.setattr(World, "sent", and_then_dies)

@@ -1,4 +1,4 @@
-"""What is left of a failed seed when all is taken away that the failure does not need."""
+"""A failed seed shrinks to what the failure needs."""
 
 import pytest
 

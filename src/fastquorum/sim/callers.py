@@ -1,5 +1,4 @@
-"""Simulated callers: they append and read where they think the leader is, at any moment, and believe only what
-they are told."""
+"""Simulated callers: they append and read where they expect the leader, at any moment, and trust only answers."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, Offset
 
 INTERRUPTIONS: Final = 3
-"""Calls in the middle of somebody's turn, for each that comes by itself."""
+"""Calls in the middle of a replica's turn for each call that comes by itself."""
 
 
 class Append:
@@ -52,12 +51,12 @@ class Barrier:
 
 
 class Callers:
-    """See the module."""
+    """The callers of one simulated world."""
 
     def __init__(
         self, environment: Environment, processes: Sequence[Process], ledger: Ledger, prng: Prng, *, appends: bool
     ) -> None:
-        """`appends`: they do so, and read; else, where the log is the controllers', they only read."""
+        """Take `appends`: whether callers append and read; they only read where the log is the controllers'."""
         self.ledger = ledger
         self.is_active = False
         self._environment = environment
@@ -93,13 +92,14 @@ class Callers:
         return self._prng.pick(running) if running else None
 
     def interrupt(self, process: Process) -> None:
-        """A call between two steps of the replica's thread. Not without end: each makes more such moments."""
+        """Make a call between two steps of the replica's thread. The count is limited: each call makes more such
+        moments."""
         if self._interruptions:
             self._interruptions -= 1
             self.call(process)
 
     def call(self, process: Process) -> None:
-        """One call from a thread of its own."""
+        """Make one call from its own thread."""
         if not self.is_active or not process.takes_calls:
             return
         if self._appends and self._prng.randrange(4):
@@ -118,7 +118,7 @@ class Callers:
         return operation
 
     def begin_barrier(self, process: Process) -> None:
-        """From a thread of its own, if there is a replica to call."""
+        """Begin a barrier in its own thread, if there is a replica to call."""
 
         def begin() -> None:
             with suppress(RetriableError, FatalError):
@@ -141,7 +141,7 @@ class Callers:
         return tuple(values)
 
     def read_back(self, process: Process, high_watermark: Offset) -> None:
-        """A linearizable read shows the committed log."""
+        """Check that a linearizable read shows the committed log."""
         committed = self._environment.ghost.committed
         if not committed or high_watermark <= 0:
             return

@@ -1,4 +1,4 @@
-"""Virtual time: the heap of things to come, and what each node's own clock makes of it."""
+"""Virtual time: the heap of future events, and each node's own clock."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -13,7 +13,7 @@ Action = Callable[[], None]
 
 
 class Mortal(Protocol):
-    """What dies and starts again."""
+    """A part that dies and starts again."""
 
     @property
     def is_running(self) -> bool: ...
@@ -23,7 +23,7 @@ class Mortal(Protocol):
 
 
 class Scheduler:
-    """What happens next. Equal times keep the order in which they were scheduled."""
+    """The queue of future events. Events of equal times keep the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now_us: Micros = 0
@@ -39,7 +39,7 @@ class Scheduler:
         self.at(self.now_us + delay_us, action)
 
     def in_life(self, mortal: Mortal, at_us: Micros, action: Action) -> None:
-        """Then, if the life that it has now lasts so long."""
+        """Schedule an action that is dropped if the present life ends before."""
         incarnation = mortal.incarnation
 
         def act() -> None:
@@ -50,7 +50,7 @@ class Scheduler:
 
     @property
     def next_us(self) -> Micros:
-        """When the next thing happens; -1 if nothing will."""
+        """Return when the next event happens; -1 if there is none."""
         return self._heap[0][0] if self._heap else -1
 
     def run_next(self) -> None:
@@ -73,9 +73,9 @@ class LocalClock:
         return self._zero_us + self._scheduler.now_us * self._rate // MILLION
 
     def wall_ms(self) -> int:
-        """What records and answers are stamped with."""
+        """Return the wall clock that stamps records and answers, in milliseconds."""
         return WALL_CLOCK_MS + self.now_us // 1000
 
     def world_time(self, local_us: Micros) -> Micros:
-        """The first instant at which this clock shows `local_us` or more."""
+        """Return the first world time at which this clock shows `local_us` or more."""
         return -((self._zero_us - local_us) * MILLION // self._rate)

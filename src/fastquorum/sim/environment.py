@@ -1,5 +1,5 @@
-"""The services of a simulated world: virtual time, the network, the trace, the memory of what nodes hold, and how much
-goes wrong by itself. They know none of those who use them."""
+"""The services of a simulated world: virtual time, the network, the trace, the ghost of what nodes hold, and the rates
+of faults. They know none of their users."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,23 +15,23 @@ from fastquorum.types import Micros, NodeId
 
 CLUSTER_ID: Final = "simulated-quorum-0000A"
 EVENTS_MAX: Final = 400_000
-"""More than this in one run is a message loop."""
+"""Most events of a run: more are a message loop."""
 
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong inside processes."""
+    """The rates of faults inside processes."""
 
     interleaving: int = 0
     recovery_crash: int = 0
     truncation_crash: int = 0
-    """How likely a truncation is the last that a process does, or nearly so."""
+    """How likely a process dies in or soon after a truncation, per million."""
     succession: int = 0
-    """How likely a process that stands still does so until another may lead in its place."""
+    """How likely a process that stands still does so until another may lead in its place, per million."""
 
 
 class Environment:
-    """See the module."""
+    """The services of one simulated world."""
 
     def __init__(self, swarm: Swarm, trace: Trace, prng: Prng) -> None:
         self.swarm = swarm
@@ -49,19 +49,19 @@ class Environment:
         self.trace.add(self.scheduler.now_us, node_id, text)
 
     def send(self, host: Host, connection: int, packet: Packet) -> None:
-        """Put a frame on the network, and into the trace."""
+        """Send a frame over the network, and note it in the trace."""
         self.trace.add_frame(self.scheduler.now_us, host.node_id, connection, packet.frame)
         self.network.send(host, connection, packet)
 
     def run_for(self, duration_us: Micros) -> None:
-        """Let so much time pass."""
+        """Run the world for this time."""
         end_us = self.scheduler.now_us + duration_us
         while 0 <= self.scheduler.next_us <= end_us:
             self.step()
         self.scheduler.now_us = max(self.scheduler.now_us, end_us)
 
     def step(self) -> None:
-        """Have the next thing happen."""
+        """Run the next event."""
         self.scheduler.run_next()
         if self.scheduler.events > EVENTS_MAX:
             raise Violation("L12", f"more than {EVENTS_MAX} events: a message loop")

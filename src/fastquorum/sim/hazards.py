@@ -1,5 +1,4 @@
-"""What a port of one simulated process may run into at each call: the death of the process, or another thread's
-turn."""
+"""Events at each port call of one simulated process: the death of the process, or another thread's turn."""
 
 from typing import Protocol
 
@@ -14,16 +13,16 @@ class ProcessDied(BaseException):
 
 
 class Hazards(Protocol):
-    """Implemented by the simulated process, called by its ports."""
+    """The hazards of a simulated process, called by its ports."""
 
     def port_call(self, label: str) -> None:
-        """A call reaches the outside. Raises ProcessDied where the seed wants the process to end here."""
+        """Note a call to the outside. Raises ProcessDied where the seed wants the process to end here."""
 
     def blocked(self, duration_us: Micros) -> None:
-        """The calling thread had to wait this long."""
+        """Note that the calling thread had to wait this long."""
 
     def storage_failed(self) -> None:
-        """The outside refused to store something: nothing may be claimed any more."""
+        """Note that a write failed: the process may make no claim any more."""
 
     def other_threads(self) -> None:
-        """The lane lock is free at this point: callers and the lane's own thread may run."""
+        """Let callers and the lane's own thread run: the lane lock is free at this point."""

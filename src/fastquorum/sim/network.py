@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_US = 1_000_000
 
 
 def endpoint_of(node_id: NodeId) -> Endpoint:
-    """Where a host is."""
+    """Return a host's endpoint."""
     return Endpoint(LISTENER_NAME, f"node-{node_id}", 9000 + node_id)
 
 
@@ -35,7 +35,7 @@ class Packet:
 
 
 class Host(Protocol):
-    """A node as the network sees it: a process that may be there or not."""
+    """A node as the network sees it: a process that may run or not."""
 
     node_id: NodeId
     incarnation: int
@@ -44,7 +44,7 @@ class Host(Protocol):
     def is_running(self) -> bool: ...
     @property
     def is_powered(self) -> bool:
-        """False: nobody answers at all, not even with a refusal."""
+        """Whether its machine has power; without it not even a refusal comes back."""
 
     def connected(self, number: int) -> None: ...
     def disconnected(self, number: int) -> None: ...
@@ -53,17 +53,17 @@ class Host(Protocol):
 
 @dataclass(slots=True)
 class NetworkFaults:
-    """The weather; the nemesis changes it."""
+    """The rates of network faults; the nemesis changes them."""
 
     delay_us: Micros = 200
     delay_us_max: Micros = 2_000
     loss: int = 0
-    """Per million frames; each breaks its connection."""
+    """Lost frames per million; each breaks its connection."""
     duplication: int = 0
     reordering: int = 0
-    """Per million frames; harsh mode only."""
+    """Reordered frames per million; harsh mode only."""
     half_open: int = 0
-    """Per million breaks: one side is not told."""
+    """Breaks per million of which one side does not learn."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +87,7 @@ class Socket:
     last_at_us: Micros = 0
     flying: list[Flight] = field(default_factory=list)
     held: list[Packet | None] = field(default_factory=list)
-    """Sent, but a partition is in the way."""
+    """Packets that a partition holds back."""
 
 
 class Network:
@@ -104,15 +104,15 @@ class Network:
         self._numbers: dict[NodeId, int] = {}
         self._blocked: dict[tuple[NodeId, NodeId], None] = {}
         self._closed: dict[NodeId, tuple[Micros, bool]] = {}
-        """Hosts that live and take no connections: until when, and whether they accept them first."""
+        """Live hosts that take no connections: until when, and whether they accept them first."""
         self._resetting: dict[tuple[NodeId, NodeId], None] = {}
-        """Of the blocked: who tries to connect is refused at once, as by a proxy or a firewall that says so."""
+        """Blocked ways on which a connection is refused at once, as by a proxy or a firewall."""
 
     def add_host(self, endpoint: Endpoint, host: Host) -> None:
         self._hosts[endpoint.host, endpoint.port] = host
 
     def node_at(self, endpoint: Endpoint) -> NodeId:
-        """Which host is there; -1 if none is."""
+        """Return the host at an endpoint; -1 if there is none."""
         host = self._hosts.get((endpoint.host, endpoint.port))
         return host.node_id if host is not None else -1
 
@@ -122,7 +122,7 @@ class Network:
         self._blocked[source, target] = None
 
     def reset(self, a: NodeId, b: NodeId) -> None:
-        """Both ways, and with a word: their connections end, and new ones are refused."""
+        """Block two hosts both ways with resets: their connections end, and new ones are refused."""
         for source, target in ((a, b), (b, a)):
             self._blocked[source, target] = self._resetting[source, target] = None
         for socket in list(self._sockets.values()):
@@ -137,7 +137,7 @@ class Network:
         return (source, target) in self._blocked
 
     def heal(self, keep: int) -> None:
-        """All links work again. Of what was held back, each connection delivers it with chance `keep`, else it
+        """Let all links work again. Each connection delivers what was held back with probability `keep`, else it
         breaks."""
         self._blocked.clear()
         self._resetting.clear()
@@ -151,7 +151,7 @@ class Network:
                     self._break(socket)
 
     def release(self, source: NodeId, target: NodeId) -> None:
-        """This way is open again; what was held back on it arrives."""
+        """Open one way again; what was held back on it arrives."""
         self._blocked.pop((source, target), None)
         for socket in list(self._sockets.values()):
             peer = socket.peer
@@ -161,15 +161,15 @@ class Network:
                     self._fly(socket, packet, self._arrival_time(socket))
 
     def refuse(self, node_id: NodeId, until_us: Micros, *, accepts: bool) -> None:
-        """The host's process lives, but its connections end, and it refuses new ones until then, or accepts and closes
-        them: it has no descriptors left, or something stands before it."""
+        """End the connections of a live host; until then it refuses new ones, or accepts and closes them, as without
+        free descriptors or behind a proxy."""
         self._closed[node_id] = until_us, accepts
         for socket in list(self._sockets.values()):
             if socket.is_client and socket.peer is not None and socket.peer.host.node_id == node_id:
                 self._break(socket)
 
     def take_connections(self) -> None:
-        """Every host that runs does again."""
+        """Let every running host take connections again."""
         self._closed.clear()
 
     # --- what transports do -------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Network:
             )
 
     def is_client(self, host: Host, number: int) -> bool:
-        """True if this side made the connection: it asks, the other side answers."""
+        """Return whether this side made the connection: it sends requests, the other side answers."""
         socket = self._sockets.get((host.node_id, number))
         return socket is not None and socket.is_client
 
@@ -216,7 +216,7 @@ class Network:
             self._fly(socket, None, self._arrival_time(socket))
 
     def process_ended(self, host: Host, *, silently: bool) -> None:
-        """Its connections end: with a word from the kernel, or (power loss) without one."""
+        """End the connections of a process: with a reset by its kernel, or (power loss) without one."""
         for key in [key for key in self._sockets if key[0] == host.node_id]:
             socket = self._sockets.pop(key)
             socket.is_open = False
@@ -224,7 +224,7 @@ class Network:
                 self._fly(socket, None, self._arrival_time(socket))
 
     def early(self, host: Host, numbers: Sequence[int]) -> tuple[int, Packet] | None:
-        """A packet that reaches one of these connections of the host sooner than planned: now."""
+        """Return a packet that arrives now, before its time, on one of these connections of the host."""
         ready = []
         for number in numbers:
             socket = self._sockets.get((host.node_id, number))
@@ -317,13 +317,13 @@ class Network:
             peer.host.arrived(peer.number, packet)
 
     def _reset(self, socket: Socket) -> None:
-        """Sent to a connection that is no more: the other kernel says so, if it can be heard."""
+        """Answer a packet to a lost connection with a reset, if the way back is open."""
         assert socket.peer is not None
         if not self.is_blocked(socket.peer.host.node_id, socket.host.node_id):
             self._scheduler.after(self._delay(socket), lambda: self._drop(socket))
 
     def _break(self, socket: Socket) -> None:
-        """The connection fails. Both sides learn of it, or one, in their time."""
+        """Break a connection. Both sides learn of it, or one, in their time."""
         self.broken += 1
         peer = socket.peer
         silent = self._prng.chance(self.faults.half_open)
@@ -336,7 +336,7 @@ class Network:
             self._scheduler.after(self._delay(second), lambda: self._drop(second))
 
     def _drop(self, socket: Socket) -> None:
-        """This side learns that the connection is gone."""
+        """Let one side learn that the connection is gone."""
         if not socket.is_open:
             return
         socket.is_open = False

@@ -1,7 +1,7 @@
 """The phases that a seed goes through, in one thread.
 
-Warm-up; faults; then the faults stop, a majority is mended, and progress is demanded within bounded virtual time;
-at last the logs are compared, every disk loses power, and what recovery finds is compared again.
+Warm-up; faults; then the faults stop, a majority is mended, and progress is required within bounded virtual time; at
+last the logs are compared, every disk loses power, and the recovered logs are compared again.
 """
 
 from itertools import permutations
@@ -18,7 +18,7 @@ from fastquorum.types import Micros, Offset
 
 
 class Phases:
-    """One run of a world."""
+    """The phases of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -29,7 +29,7 @@ class Phases:
         self._population = world.population
 
     def run(self) -> None:
-        """Go through all of them, or raise Violation."""
+        """Run all phases, or raise Violation."""
         self._environment.run_for(0)
         for process in self._world.processes:
             self._environment.scheduler.after(self._prng.randrange(200_000), process.start)
@@ -55,7 +55,7 @@ class Phases:
         self._end()
 
     def _part_all(self) -> None:
-        """No node reaches another, for so long that strangers have a say."""
+        """Separate all nodes for so long that strangers may have an effect."""
         self._environment.note(-1, "phase: parted")
         for one, other in permutations(self._world.processes, 2):
             self._environment.network.block(one.node_id, other.node_id)
@@ -78,7 +78,7 @@ class Phases:
                 self._world.ended(process)
 
     def _demand_progress(self) -> None:
-        """L1 a leader, L2 every append settled, L3 all mended nodes equal - and all that soon."""
+        """Require L1 (a leader), L2 (every append settled), L3 (all mended nodes equal), and all that soon."""
         config = self._swarm.config
         limit_us = self._environment.now_us + 30 * (config.election_timeout_us + config.fetch_timeout_us) + 10 * SECOND
         if self._population is not None:
@@ -119,7 +119,7 @@ class Phases:
         raise Violation(missing, f"{what}: {state}")
 
     def _missing(self, population: Population) -> str:
-        """What is not well yet; empty: nothing."""
+        """Return what is not well yet; empty if all is well."""
         for process in self._world.core:
             if not process.is_registered:
                 return f"L8: controller {process.node_id} is not registered"
@@ -135,7 +135,7 @@ class Phases:
         )
 
     def _end(self) -> None:
-        """L4: quiet. Then the logs, on the disks too."""
+        """Check L4 (quiet), then the logs, on the disks too."""
         config = self._swarm.config
         self._keeps_leader(3 * config.fetch_timeout_us, "L4", "without a reason")
         if self._population is None:
@@ -153,7 +153,7 @@ class Phases:
             self._recover(process)
 
     def _restart_beside_a_leader(self) -> None:
-        """L13: a voter that comes back deposes nobody, though a stranger asks it for its vote at once."""
+        """Check L13: a returning voter deposes no leader, though a stranger asks it for its vote at once."""
         config = self._swarm.config
         voters = [each for each in self._world.core if each.node_id <= self._swarm.voters and not each.is_leading]
         if not voters:
@@ -167,14 +167,15 @@ class Phases:
         self._keeps_leader(2 * config.fetch_timeout_us, "L13", f"because node {process.node_id} came back")
 
     def _keeps_leader(self, duration_us: Micros, invariant: str, why: str) -> None:
-        """Nobody new leads for so long."""
+        """Check that no new leader comes during this time."""
         leaders = dict(self._ghost.leaders)
         self._environment.run_for(duration_us)
         if self._ghost.leaders != leaders:
             raise Violation(invariant, f"a new leader {why}: {sorted(set(self._ghost.leaders) - set(leaders))}")
 
     def _until_equal(self) -> None:
-        """A controller's no-op may be committed, and not yet be with the slowest: it has a fetch timeout's time."""
+        """Wait up to a fetch timeout until the logs are equal: a controller's no-op may not have reached the slowest
+        yet."""
         end_us = self._environment.now_us + self._swarm.config.fetch_timeout_us
         while not self._is_equal(self._ghost.committed_end):
             if not 0 <= self._environment.scheduler.next_us <= end_us:
@@ -182,13 +183,13 @@ class Phases:
             self._environment.step()
 
     def _check_versions(self, population: Population) -> None:
-        """What a replica holds its voters for, and of which kraft.version, is what was committed."""
+        """Check that each replica's voters and kraft.version are the committed ones."""
         for process in self._world.core:
             quorum = process.replica.raft.describe()
             population.context.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
 
     def _recover(self, process: Process) -> None:
-        """What is on the disk, seen by the real recovery."""
+        """Check the disk as the real recovery finds it."""
         log = WatchedLog.open(process.disk, process.build.kernels, process.build.config, process.flusher)
         self._ghost.recovered(process.ghost, log)
         if process in self._world.core and process.ghost.end < self._ghost.committed_end:

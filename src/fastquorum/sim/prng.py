@@ -1,4 +1,4 @@
-"""The simulation's only source of chance: SplitMix64. Small, fast in Python, and the same on every machine.
+"""The simulation's only random numbers: SplitMix64. Small, fast in Python, and the same on every machine.
 
 Satisfies `raft.ports.Random`. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
 """
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Prng:
-    """A stream of numbers that its seed decides."""
+    """A stream of pseudo-random numbers that its seed decides."""
 
     __slots__ = ("_state",)
 
@@ -22,29 +22,29 @@ class Prng:
         self._state = seed & _MASK
 
     def bits(self) -> int:
-        """64 random bits."""
+        """Return 64 random bits."""
         self._state = state = (self._state + _GAMMA) & _MASK
         state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
         return state ^ (state >> 31)
 
     def randrange(self, stop: int, /) -> int:
-        """0 <= n < stop."""
+        """Return n with 0 <= n < stop."""
         return (self.bits() * stop) >> 64
 
     def between(self, low: int, high: int) -> int:
-        """low <= n <= high."""
+        """Return n with low <= n <= high."""
         return low + self.randrange(high - low + 1)
 
     def chance(self, millionths: int) -> bool:
-        """True that often in a million; no number is drawn for 0."""
+        """Return True this often in a million; no number is drawn for 0."""
         return millionths > 0 and self.randrange(MILLION) < millionths
 
     def pick(self, choices: Sequence[T]) -> T:
         return choices[self.randrange(len(choices))]
 
     def heavy_tail(self, typical: int, largest: int) -> int:
-        """Mostly around `typical`; now and then up to `largest`."""
+        """Return a number mostly around `typical`, now and then up to `largest`."""
         value = typical // 2 + self.randrange(typical + 1)
         while value < largest and self.randrange(8) == 0:
             value *= 2 + self.randrange(4)
@@ -57,5 +57,5 @@ class Prng:
         return result
 
     def fork(self) -> "Prng":
-        """An independent stream: what one part draws does not disturb the others."""
+        """Return an independent stream: the draws of one part do not disturb the others."""
         return Prng(self.bits())

@@ -1,8 +1,7 @@
-"""A simulated named producer: several appends under way, sent again until they are acknowledged, to whichever node
-leads; new instances of it that fence the former ones, and former ones that go on appending.
+"""A simulated named producer: several appends under way, sent to the present leader until they are acknowledged; new
+instances of it that fence the former ones, and former ones that go on appending.
 
-What it says again holds the same values, so that what is there twice is seen (S14); what is refused for good must have
-been wrong (S31).
+A repeated append holds the same values, so that a double one is found (S14); a final refusal must have a reason (S31).
 """
 
 import contextlib
@@ -38,40 +37,40 @@ PRODUCER_ID: Final = NAMED | 1
 
 
 @dataclass(eq=False, slots=True)
-class Said:
+class ProducerAppend:
     """One append, with its place among the producer's records."""
 
     number: int
-    """Appends of the producer that came before."""
+    """The number of the producer's earlier appends."""
     operation: Operation
     sequence: int
     sent_us: Micros = -1
-    """When it was sent last; -1: it has to be sent."""
+    """When it was sent last, in microseconds; -1: it has to be sent."""
     sent_to: tuple[NodeId, int] | None = None
-    """A node and which of its lives."""
+    """The node that it was sent to, and which of its lives."""
     sent_epoch: Epoch = -1
-    """Of that node then."""
+    """The epoch of that node then."""
 
 
 class Attempt:
-    """Implements `node.ports.AppendTicket`: one sending of one append."""
+    """One sending of one append, a `node.ports.AppendTicket`."""
 
-    def __init__(self, producer: "SimProducer", process: Process, said: Said, epoch: int) -> None:
+    def __init__(self, producer: "SimProducer", process: Process, append: ProducerAppend, epoch: int) -> None:
         self._producer = producer
         self._process = process
-        self._said = said
+        self._append = append
         self._epoch = epoch
 
     def committed(self, base_offset: Offset) -> None:
         self._process.observe()
-        self._producer.acked(self._said, base_offset, self._process.node_id)
+        self._producer.acked(self._append, base_offset, self._process.node_id)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._producer.refused(self._said, self._epoch, error, self._process)
+        self._producer.refused(self._append, self._epoch, error, self._process)
 
 
 class Fence:
-    """Implements `node.ports.AppendTicket`: the batch that opens an instance."""
+    """The batch that opens an instance, a `node.ports.AppendTicket`."""
 
     def __init__(self, producer: "SimProducer", process: Process, epoch: int, batch: bytes) -> None:
         self.epoch = epoch
@@ -88,7 +87,7 @@ class Fence:
 
 
 class Former:
-    """Implements `node.ports.AppendTicket`: an append of an instance that is fenced."""
+    """An append of a fenced instance, a `node.ports.AppendTicket`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -101,7 +100,7 @@ class Former:
 
 
 class SimProducer:
-    """See the module."""
+    """The named producer of one simulated world."""
 
     def __init__(
         self,
@@ -113,8 +112,8 @@ class SimProducer:
         *,
         is_watchful: bool,
     ) -> None:
-        """It begins and ends with `callers`. `patience_us`: how long an answer is waited for before an append is sent
-        again. `is_watchful`: it waits for none where it finds that another node leads by now."""
+        """Make a producer that begins and ends with `callers`. `patience_us`: how long it waits for an answer before it
+        sends an append again. `is_watchful`: it does not wait once it finds that another node leads."""
         self.is_watchful: Final = is_watchful
         self._scheduler = environment.scheduler
         self._processes = processes
@@ -124,13 +123,13 @@ class SimProducer:
         self._interval_us: Micros = environment.swarm.append_interval_us
         self._patience_us = patience_us
         self._epoch = -1
-        """Of the instance that is open; -1: none is."""
+        """The epoch of the open instance; -1: none is open."""
         self._former_epoch = -1
         self._fence: Fence | None = None
         self._fence_sent_us: Micros = 0
         self._sequence = 0
-        self._unsettled: deque[Said] = deque()
-        self._written = self._said = 0
+        self._unsettled: deque[ProducerAppend] = deque()
+        self._written = self._begun = 0
         self._may_interrupt = False
 
     def begin(self) -> None:
@@ -150,7 +149,7 @@ class SimProducer:
         self._plan()
 
     def interrupt(self, process: Process) -> None:
-        """A call between two steps of the replica's thread. Once in a while: each makes more such moments."""
+        """Make a call between two steps of the replica's thread, only now and then: each makes more such moments."""
         if self._may_interrupt and process.takes_calls and self._callers.is_active:
             self._may_interrupt = False
             process.as_caller(lambda: self._call(process, is_over=False))
@@ -163,7 +162,7 @@ class SimProducer:
         return self._prng.pick(running) if running else None
 
     def _call(self, process: Process, *, is_over: bool) -> None:
-        """One call from a thread of its own."""
+        """Make one call from its own thread."""
         if self._epoch < 0:
             self._open(process)
             return
@@ -180,7 +179,7 @@ class SimProducer:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     def _begin_anew(self) -> None:
-        """The program that had it is gone; what it had not heard of is said again by the next instance."""
+        """Begin a new instance after its program ended; it sends all unacknowledged appends again."""
         self._former_epoch, self._epoch, self._fence = self._epoch, -1, None
 
     def _open(self, process: Process) -> None:
@@ -207,12 +206,12 @@ class SimProducer:
             pass
 
     def opened(self, fence: Fence) -> None:
-        """Its batch is committed: whoever had the name before has it no more."""
+        """Take the name over: the batch of this instance is committed, and the former instance is fenced."""
         if fence is not self._fence or self._epoch >= 0:
             return
         self._epoch = fence.epoch
-        for said in self._unsettled:
-            said.sent_us = -1
+        for append in self._unsettled:
+            append.sent_us = -1
 
     def not_opened(self, fence: Fence, error: FastQuorumError) -> None:
         if fence is not self._fence or self._epoch >= 0:
@@ -230,15 +229,15 @@ class SimProducer:
 
     @property
     def _has_room(self) -> bool:
-        """As many as are remembered may follow the oldest that is not acknowledged."""
-        return not self._unsettled or self._said - self._unsettled[0].number < BATCHES_KEPT
+        """Whether one more append may follow the oldest unacknowledged one: a leader remembers BATCHES_KEPT."""
+        return not self._unsettled or self._begun - self._unsettled[0].number < BATCHES_KEPT
 
-    def _new(self) -> Said:
+    def _new(self) -> ProducerAppend:
         values = self._values()
-        said = Said(self._said, self._ledger.begin(NO_NODE, values), self._sequence)
-        self._said += 1
+        append = ProducerAppend(self._begun, self._ledger.begin(NO_NODE, values), self._sequence)
+        self._begun += 1
         self._sequence = sequence_after(self._sequence, len(values))
-        return said
+        return append
 
     def _values(self) -> tuple[bytes, ...]:
         self._written += 1
@@ -246,28 +245,29 @@ class SimProducer:
         return tuple(b"produced-%d-%d" % (self._written, at) for at in range(count))
 
     def _send(self, process: Process) -> None:
-        """In order, and all behind one that is sent again, as the next leader may have none of them; nothing behind one
-        that is under way elsewhere, as where a producer has no batches any sequence is taken."""
+        """Send all due appends in order, and all behind a repeated one, since the next leader may have none of them.
+        Send nothing behind one that is under way elsewhere: a leader without batches of the producer takes any
+        sequence."""
         epoch, here = process.replica.raft.epoch, (process.node_id, process.incarnation)
         unsettled = list(self._unsettled)
-        first = next((at for at, said in enumerate(unsettled) if self._is_due(said, epoch)), len(unsettled))
-        if any(said.sent_to != here for said in unsettled[:first]):
+        first = next((at for at, append in enumerate(unsettled) if self._is_due(append, epoch)), len(unsettled))
+        if any(append.sent_to != here for append in unsettled[:first]):
             return
-        for said in unsettled[first:]:
-            said.sent_us, said.sent_epoch, said.sent_to = self._now_us, epoch, here
-            batch = self._batch(process, said.operation.values, said.sequence, self._epoch)
+        for append in unsettled[first:]:
+            append.sent_us, append.sent_epoch, append.sent_to = self._now_us, epoch, here
+            batch = self._batch(process, append.operation.values, append.sequence, self._epoch)
             try:
-                self._append(process, batch, Attempt(self, process, said, self._epoch))
+                self._append(process, batch, Attempt(self, process, append, self._epoch))
             except RetriableError:
-                said.sent_us = -1
+                append.sent_us = -1
                 return  # what follows it is not its producer's next
             except FatalError:
                 return
 
-    def _is_due(self, said: Said, epoch: Epoch) -> bool:
-        """To a node of this epoch."""
-        is_superseded = self.is_watchful and said.sent_epoch < epoch
-        return said.sent_us < 0 or is_superseded or self._now_us - said.sent_us > self._patience_us
+    def _is_due(self, append: ProducerAppend, epoch: Epoch) -> bool:
+        """Return whether an append has to be sent to a node of this epoch."""
+        is_superseded = self.is_watchful and append.sent_epoch < epoch
+        return append.sent_us < 0 or is_superseded or self._now_us - append.sent_us > self._patience_us
 
     def _append_as_former(self, process: Process) -> None:
         operation = self._ledger.begin(NO_NODE, self._values())
@@ -291,22 +291,21 @@ class SimProducer:
         stamp = stamp_of(batch)
         process.replica.shell.append_encoded(bytearray(batch), stamp.record_count, ticket, process.now_us, stamp)
 
-    def acked(self, said: Said, base_offset: Offset, node_id: int) -> None:
-        operation = said.operation
+    def acked(self, append: ProducerAppend, base_offset: Offset, node_id: int) -> None:
+        operation = append.operation
         if operation.outcome == "pending":
             self._ledger.acked(operation, base_offset, node_id)
-            self._unsettled.remove(said)
+            self._unsettled.remove(append)
         elif base_offset != operation.base_offset:
             text = f"append {operation.number} is acknowledged at {operation.base_offset} and at {base_offset}"
             raise Violation("S31", text, node_id)
 
-    def refused(self, said: Said, epoch: int, error: FastQuorumError, process: Process) -> None:
-        """S31: an append is refused for good only behind one that is not under way there, or if its instance is
-        over."""
-        if isinstance(error, UsageError) and epoch == self._epoch and said in self._unsettled:
-            before = list(islice(self._unsettled, self._unsettled.index(said)))
+    def refused(self, append: ProducerAppend, epoch: int, error: FastQuorumError, process: Process) -> None:
+        """Check S31: a final refusal comes only behind an append that is not under way there, or after the instance."""
+        if isinstance(error, UsageError) and epoch == self._epoch and append in self._unsettled:
+            before = list(islice(self._unsettled, self._unsettled.index(append)))
             here = process.node_id, process.incarnation
             is_due = all(each.sent_us >= 0 and each.sent_to == here for each in before)
             if not isinstance(error, OutOfOrderSequence) or isinstance(error, SequenceReused) or is_due:
-                raise Violation("S31", f"append {said.operation.number} is refused: {error}", process.node_id)
-        said.sent_us = -1
+                raise Violation("S31", f"append {append.operation.number} is refused: {error}", process.node_id)
+        append.sent_us = -1

@@ -1,4 +1,4 @@
-"""What a run says in the end, and how a broken promise is reported."""
+"""The report of a run, and of a broken promise."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class Violation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One seed's outcome. Plain and picklable."""
+    """One seed's outcome; plain and picklable."""
 
     seed: int
     ok: bool
@@ -34,22 +34,22 @@ class Report:
     barriers: int
     restarts: int
     brokers: int = 0
-    """Of a cluster whose controllers the nodes are; 0: there is none."""
+    """The number of brokers of a cluster whose controllers the nodes are; 0: there is no cluster."""
     nodes: int | None = None
-    """Voters that were asked for; None: the seed's choice."""
+    """The requested number of voters; None: the seed's choice."""
     without: tuple[str, ...] = ()
     """Faults that the seed was spared."""
     faults: dict[str, int] = field(default_factory=dict)
-    """Injected, by kind."""
+    """The number of injected faults, by kind."""
     invariant: str = ""
-    """Of a failed run: what was broken, where, when, and the last lines of the trace."""
+    """The broken promise of a failed run. The next fields hold where and when, and the last lines of the trace."""
     detail: str = ""
     node_id: int = -1
     trace_tail: tuple[str, ...] = ()
 
     @property
     def repro(self) -> str:
-        """One line that shows a failure again."""
+        """One line that reproduces a failure."""
         nodes = "" if self.nodes is None else f" --nodes {self.nodes}"
         without = f" --without {','.join(self.without)}" if self.without else ""
         return f"fastquorum sim run --seed {self.seed}{nodes}{without}{' --controller' if self.brokers else ''}"

@@ -27,9 +27,9 @@ from fastquorum.sim.world import World
 KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
 MEMBERS_EVERY: Final = 8
-"""Of clusters: one in so many seeds has members that share a broker id in place of brokers."""
+"""One in this number of cluster seeds has members that share a broker id in place of brokers."""
 BY_AGE_EVERY: Final = 7
-"""Of clusters: one in so many seeds takes snapshots by their age, and has kraft.version raised amid the faults."""
+"""One in this number of cluster seeds takes snapshots by age, and has kraft.version raised amid the faults."""
 
 
 def run(

@@ -1,7 +1,7 @@
-"""The least that breaks the same promise: fewer nodes, then fewer kinds of faults, as long as it does.
+"""Finds the smallest run that breaks the same promise: fewer nodes, then fewer kinds of faults.
 
-A seed is not a list of faults that could be shortened: it draws them as it goes. What can be taken away is what it
-draws from, and then it draws something else; so each try is a run of its own, and what is found is the least of them.
+A seed is not a list of faults that could be shortened: it draws them as it goes. Only the choices that it draws from
+can be reduced, and then it draws others; so each try is its own run, and the result is the smallest of them.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def shrink(
     tries_max: int = TRIES_MAX,
     simulate: Callable[..., Report] = run,
 ) -> Report:
-    """A run of the same seed that breaks the same promise with as little as `tries_max` runs could find.
+    """Return the smallest run of the same seed that breaks the same promise, within `tries_max` runs.
 
     Args:
-        report: of a failed run; of a good one it is given back.
-        simulate: `run`, or what runs it with something else around it.
+        report: the report of a failed run; that of a good one is returned as it is.
+        simulate: `run`, or a wrapper of it.
     """
     if report.ok:
         return report
@@ -58,7 +58,7 @@ class _Search:
         self._simulate = simulate
 
     def is_as_bad(self, nodes: int | None, without: tuple[str, ...]) -> bool:
-        """Does it break the same promise? Then it is the best so far."""
+        """Return whether a run breaks the same promise; then it is the best so far."""
         if not self._left:
             return False
         self._left -= 1

@@ -1,5 +1,4 @@
-"""What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at
-all."""
+"""The choices of one seed: the quorum's shape, its timeouts, and how likely each fault is, often not at all."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -46,9 +45,9 @@ RATES: Final = (
     "recovery_crash",
     "big_values",
 )
-"""What happens by itself, at a rate: fields of a swarm."""
+"""Faults that happen by themselves, at a rate: fields of a swarm."""
 HARDSHIPS: Final = (*FAULT_KINDS, *RATES)
-"""All that a seed can be spared."""
+"""All faults that a seed can be spared."""
 _USUAL: Final = {
     "heal": 6,
     "refuse": 2,
@@ -73,18 +72,18 @@ class Swarm:
     kraft_version: int
     config: QuorumConfig
     lane_threads: tuple[bool, ...]
-    """Per node."""
+    """For each node, whether it has a lane thread."""
     native: tuple[bool, ...]
-    """Per node: native kernels, if there are any. Must not show in the trace."""
+    """For each node, whether it has native kernels, if there are any. The trace must not depend on it."""
     clock_rates: tuple[int, ...]
     clock_zeros: tuple[Micros, ...]
     is_harsh: bool
-    """Frames may be duplicated and overtake each other."""
+    """Whether frames may be duplicated and overtake each other."""
     weights: tuple[int, ...]
-    """Of FAULT_KINDS."""
+    """The weight of each of FAULT_KINDS."""
     fault_interval_us: Micros
     faults_us: Micros
-    """How long the faults last."""
+    """How long the faults last, in microseconds."""
     append_interval_us: Micros
     interleaving: int
     recovery_crash: int
@@ -94,18 +93,18 @@ class Swarm:
     half_open: int
     big_values: int
     core_only: bool
-    """In the end only a majority is healed."""
+    """Whether only a majority is healed in the end."""
 
 
 def spared(swarm: Swarm, without: Collection[str]) -> Swarm:
-    """The same choices, but for some of HARDSHIPS."""
+    """Return the same choices without some of HARDSHIPS."""
     weights = tuple(0 if kind in without else weight for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True))
     rates: dict[str, Any] = {rate: 0 for rate in RATES if rate in without}
     return replace(swarm, weights=weights, **rates)
 
 
 def hardships(swarm: Swarm) -> tuple[str, ...]:
-    """Those of HARDSHIPS that a swarm has."""
+    """Return the HARDSHIPS that a swarm has."""
     kinds = tuple(kind for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True) if weight)
     return (*kinds, *(rate for rate in RATES if getattr(swarm, rate)))
 
@@ -119,16 +118,16 @@ class ClusterSwarm(NamedTuple):
     retention_bytes: int
     has_elr: bool
     snapshot_interval_us: Micros = 0
-    """As in QuorumConfig; 0: they are taken by size alone."""
+    """The age at which snapshots are taken, as in QuorumConfig; 0: by size alone."""
     members: int = 0
     """Processes that share one broker id, in place of brokers; 0: there are brokers."""
     metadata_heartbeats: bool = False
-    """Members beat as KIP-343 has it."""
+    """Whether members send heartbeats of KIP-343."""
     calm_fetch_us: Micros = 0
-    """Above 0: only members and whoever leads are struck, all native threads go on where Python hangs, and this is the
-    fetch timeout, so that a session sees several leaders come and go."""
+    """Above 0: this is the fetch timeout, only members and leaders have faults, and all native threads go on where
+    Python hangs, so that several leaders come and go within one session."""
     idle_us_max: Micros = 0
-    """Then: as in QuorumConfig."""
+    """The idle time with `calm_fetch_us`, as in QuorumConfig."""
 
     @property
     def first_records(self) -> tuple[bytes, ...]:
@@ -140,7 +139,7 @@ class ClusterSwarm(NamedTuple):
         )
 
     def settings(self, cluster_id: str) -> ControllerSettings:
-        """What every controller is started with."""
+        """Return the settings of every controller."""
         return ControllerSettings(
             cluster_id,
             session_timeout_us=self.session_us,
@@ -150,7 +149,7 @@ class ClusterSwarm(NamedTuple):
         )
 
     def applied(self, swarm: Swarm) -> Swarm:
-        """The quorum's choices, as a controller needs them: whatever a request comes to can be appended."""
+        """Return the quorum's choices with the limits of a controller: the records of any request can be appended."""
         config = replace(
             swarm.config,
             append_queue_records_max=65_536,
@@ -179,7 +178,7 @@ class ClusterSwarm(NamedTuple):
 
 
 def draw_cluster(prng: Prng) -> ClusterSwarm:
-    """What is drawn beside the quorum's."""
+    """Draw the choices of a cluster."""
     return ClusterSwarm(
         brokers=prng.between(2, 5),
         session_us=prng.between(1_500, 9_000) * MS,
@@ -190,12 +189,12 @@ def draw_cluster(prng: Prng) -> ClusterSwarm:
 
 
 def with_snapshots_by_age(cluster: ClusterSwarm, prng: Prng) -> ClusterSwarm:
-    """The same, and snapshots so often that one is begun while what comes behind it is not committed."""
+    """Return the choices with snapshots by age, so often that one begins while records behind it are not committed."""
     return cluster._replace(snapshot_interval_us=prng.between(20, 200) * MS)
 
 
 def draw_members(prng: Prng) -> ClusterSwarm:
-    """The same for a cluster of members."""
+    """Draw the choices of a cluster of members."""
     session_us = prng.between(1_000, 4_000) * MS
     return draw_cluster(prng)._replace(
         brokers=0,
@@ -208,7 +207,7 @@ def draw_members(prng: Prng) -> ClusterSwarm:
 
 
 def draw(prng: Prng, nodes: int | None = None) -> Swarm:
-    """A seed's swarm; `nodes` fixes the number of voters."""
+    """Draw a seed's swarm; `nodes` fixes the number of voters."""
     voters = nodes if nodes is not None else (1, 2, 3, 3, 3, 3, 3, 4, 5, 5)[prng.randrange(10)]
     observers = (0, 0, 0, 1, 1, 2)[prng.randrange(6)]
     count = voters + observers
@@ -249,12 +248,12 @@ def draw(prng: Prng, nodes: int | None = None) -> Swarm:
 
 
 def _maybe(prng: Prng, most: int) -> int:
-    """Nothing for half of the seeds, else up to `most` per million."""
+    """Draw 0 for half of the seeds, else up to `most` per million."""
     return prng.randrange(most) if prng.randrange(2) else 0
 
 
 def _config(prng: Prng) -> QuorumConfig:
-    """Kafka's timeouts for a third of the seeds, others within reason for the rest."""
+    """Draw Kafka's timeouts for a third of the seeds, other reasonable ones for the rest."""
     segment_bytes = prng.pick((4096, 8192, 16384, 65536))
     preallocate_bytes = prng.pick((0, 1024, 4096, 8192))
     fetch_bytes_max = prng.pick((512, 4096, 1024 * 1024))

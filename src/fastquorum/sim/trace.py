@@ -1,4 +1,4 @@
-"""What happened, as lines: hashed for the comparison of runs, the last ones kept for the report of a failure."""
+"""The events of a run as lines: hashed for the comparison of runs, the last ones kept for the report of a failure."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ KEPT_LINES: Final = 60
 
 
 class Trace:
-    """An append-only account. `echo`, if given, gets every line at once (replay)."""
+    """An append-only trace. `echo`, if given, gets every line at once (replay)."""
 
     def __init__(self, echo: Callable[[str], None] | None = None) -> None:
         self._hash = blake2b(digest_size=16)

@@ -1,6 +1,6 @@
-"""Who is there in one simulated world: the quorum's nodes, its callers, the faults, and those who use its controllers.
+"""The parts of one simulated world: the quorum's nodes, its callers, the faults, and the users of its controllers.
 
-Everybody here uses the environment, and those who came before; what processes report comes together here.
+Each part uses the environment and the parts before it; the reports of processes come together here.
 """
 
 from typing import Final
@@ -31,15 +31,15 @@ from fastquorum.types import Epoch, OffsetAndEpoch
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 WATCHFUL: Final = 3
-"""A producer that would wait for an answer for just so many election timeouts looks out for new leaders."""
+"""A producer whose patience is this number of election timeouts looks out for new leaders."""
 SUCCESSION: Final = 500_000
-"""Per million, where a producer does: nodes that stand still for so long that another may lead meanwhile."""
+"""Per million, with such a producer: nodes that stand still for so long that another may lead meanwhile."""
 RECOVERY_CALLS_MAX: Final = 60
-"""A crash in a recovery comes at one of so many port calls."""
+"""A crash in a recovery comes within this number of port calls."""
 
 
 class World:
-    """Implements `node.process.Surroundings`. `sim.phases` brings it to life."""
+    """One simulated world, a `node.process.Surroundings`. `sim.phases` runs it."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class World:
         trace: Trace,
         cluster: ClusterSwarm | None = None,
     ) -> None:
-        """With a cluster the nodes are its controllers, and brokers register with them."""
+        """Build a world; with a cluster the nodes are its controllers, and brokers register with them."""
         self.environment = environment = Environment(swarm, trace, seed_prng.fork())
         self.prng = seed_prng.fork()
-        """For what concerns nobody in particular."""
+        """The random numbers of the world itself."""
         self.ledger = Ledger(environment.ghost)
         self.restarts = 0
         self.keeps_restarting = True
@@ -62,7 +62,7 @@ class World:
             self.processes.append(Process(environment, self, build, seed_prng.fork()))
             environment.network.add_host(endpoint_of(node_id), self.processes[-1])
         self.core = self.processes
-        """Those that must be well in the end; they are started again when they have died."""
+        """The processes that must be well in the end; they are started again when they have died."""
         nemesis_prng, stranger_prng, callers_prng = (seed_prng.fork() for _ in range(3))
         self.stranger = Stranger(environment, stranger_prng)
         environment.network.add_host(endpoint_of(self.stranger.node_id), self.stranger)
@@ -76,8 +76,8 @@ class World:
         self.producer = self._with_producer(seed_prng.fork())
 
     def _with_producer(self, prng: Prng) -> SimProducer | None:
-        """Half of the quorums have a named producer; what else a seed decides does not depend on it. One in four
-        looks out for new leaders, and meets nodes that stood still until they were succeeded."""
+        """Give half of the quorums a named producer; a seed's other choices do not depend on it. One in four producers
+        looks out for new leaders, and meets nodes that stood still until another led."""
         if self.population is not None or prng.randrange(2):
             return None
         timeouts = prng.between(1, 4)
@@ -114,10 +114,10 @@ class World:
 
     def got_heartbeat(self, process: ProcessView, heartbeat: BrokerHeartbeatRequest) -> None:
         if self.population is not None:
-            self.population.context.metadata.registrations.heard(process.node_id, heartbeat)
+            self.population.context.metadata.registrations.arrived(process.node_id, heartbeat)
 
     def shows(self, process: ProcessView) -> None:
-        """C16: what a replica shows of the metadata now is what was committed, and so is what it has counted of it."""
+        """Check C16: the metadata image of a replica is the committed one, and so are its counts."""
         assert self.population is not None, "nobody shows an image"
         replay = process.replay
         if replay.image != self.population.context.metadata.image_at(replay.place.end_offset):
@@ -126,7 +126,7 @@ class World:
             raise Violation("C16", f"it counts {replay.counts} of another image", process.node_id)
 
     def took_snapshot(self, process: ProcessView, snapshot: OffsetAndEpoch) -> None:
-        """S24."""
+        """Check S24."""
         if self.population is None:
             return
         metadata, kernels = self.population.context.metadata, process.build.kernels
@@ -136,18 +136,18 @@ class World:
         metadata.quorum.check_snapshot(process.node_id, snapshot.offset, state)
 
     def interrupt(self, process: Process) -> None:
-        """Callers call, and a producer."""
+        """Let callers and a producer call."""
         self.callers.interrupt(process)
         if self.producer is not None:
             self.producer.interrupt(process)
 
     def came_back(self, process: Process) -> None:
-        """It was stopped, and goes on: a thread that calls may be first, before it has looked at what came."""
+        """Let a caller be first when a stopped process goes on, before it has looked at what came."""
         if self.producer is not None and self.producer.is_watchful:
             self.producer.interrupt(process)
 
     def ended(self, process: Process) -> None:
-        """It has died: after a while it starts again."""
+        """Start a process again a while after it died."""
         self.ledger.lost_with(process.node_id)
         if self.keeps_restarting and process in self.core:
             rhythm = self.environment.swarm.config.election_timeout_us

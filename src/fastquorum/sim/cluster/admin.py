@@ -1,5 +1,5 @@
-"""A simulated administrator: topics come, grow, move and go, leaders are elected on request, and now and then it asks
-for what must be refused."""
+"""A simulated administrator: it creates, grows, moves and deletes topics, requests elections, and now and then sends a
+request that must be refused."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -30,7 +30,7 @@ _Created = CreateTopicsRequest.CreatableTopic
 
 
 class Admin(Client):
-    """See the module."""
+    """The administrator of one simulated cluster."""
 
     def __init__(self, context: ClusterContext, brokers: Mapping[NodeId, SimBroker], prng: Prng) -> None:
         super().__init__(context.environment, ADMIN, prng)
@@ -59,7 +59,7 @@ class Admin(Client):
         return (create, self._delete, self._grow, self._move, self._move, self._take_back, self._elect, self._configure,
                 self._intrude, self._unregister)  # fmt: skip
 
-    def _told(self, answer: Message | None) -> None:
+    def _on_response(self, answer: Message | None) -> None:
         if answer is not None and getattr(answer, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
             self.look_elsewhere()
 
@@ -94,7 +94,7 @@ class Admin(Client):
                 self.look_elsewhere()
 
     def _intrude(self, _: Topic | None) -> None:
-        """K62, and names that cannot be: refused, and nothing is written."""
+        """Send requests that must be refused without a record: K62, and illegal names."""
         name = self._prng.pick((INTERNAL, INTERNAL, "no/name", "..", ""))
         self.ask(
             CreateTopicsRequest(topics=[_Created(name=name, num_partitions=1, replication_factor=1)]),
@@ -113,13 +113,13 @@ class Admin(Client):
     def _delete(self, topic: Topic | None) -> None:
         if topic is not None:
             state = DeleteTopicsRequest.DeleteTopicState
-            self.ask(DeleteTopicsRequest(topics=[state(name=None, topic_id=topic.id)]), 6, self._told)
+            self.ask(DeleteTopicsRequest(topics=[state(name=None, topic_id=topic.id)]), 6, self._on_response)
 
     def _grow(self, topic: Topic | None) -> None:
         if topic is not None and len(topic.partitions) < 6:
             of = CreatePartitionsRequest.CreatePartitionsTopic
             wanted = of(name=topic.name, count=len(topic.partitions) + 1, assignments=None)
-            self.ask(CreatePartitionsRequest(topics=[wanted]), 3, self._told)
+            self.ask(CreatePartitionsRequest(topics=[wanted]), 3, self._on_response)
 
     def _configure(self, topic: Topic | None) -> None:
         if topic is None:
@@ -135,7 +135,7 @@ class Admin(Client):
         )
         change = of.AlterableConfig(name=name, config_operation=0, value=value)
         resource = of(resource_type=2, resource_name=topic.name, configs=[change])
-        self.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1, self._told)
+        self.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1, self._on_response)
 
     # --- partitions ---------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Admin(Client):
         of = AlterPartitionReassignmentsRequest.ReassignableTopic
         number = self._prng.randrange(len(topic.partitions))
         wanted = of(name=topic.name, partitions=[of.ReassignablePartition(partition_index=number, replicas=target)])
-        self.ask(AlterPartitionReassignmentsRequest(topics=[wanted]), 1, self._told)
+        self.ask(AlterPartitionReassignmentsRequest(topics=[wanted]), 1, self._on_response)
 
     def _elect(self, topic: Topic | None) -> None:
         if topic is None or not len(topic.partitions):
@@ -161,13 +161,13 @@ class Admin(Client):
         if kind == UNCLEAN:
             self._context.metadata.topics.allows_unclean((topic.id, number))
         wanted = ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[number])
-        self.ask(ElectLeadersRequest(election_type=kind, topic_partitions=[wanted]), 2, self._told)
+        self.ask(ElectLeadersRequest(election_type=kind, topic_partitions=[wanted]), 2, self._on_response)
 
     def _unregister(self, _: Topic | None) -> None:
-        """Of a broker that is not there; it will come back, and register anew."""
+        """Unregister a broker that is down; it will come back, and register anew."""
         gone = [each.broker_id for each in self._brokers.values() if not each.is_running]
         if gone:
-            self.ask(UnregisterBrokerRequest(broker_id=self._prng.pick(gone)), 0, self._told)
+            self.ask(UnregisterBrokerRequest(broker_id=self._prng.pick(gone)), 0, self._on_response)
 
     def _replicas(self) -> list[NodeId]:
         brokers = self._prng.shuffled(list(self._brokers))

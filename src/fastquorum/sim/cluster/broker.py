@@ -1,7 +1,7 @@
-"""A simulated broker: it registers, beats, and proposes who is in sync where it leads; now and then it says what a
-zombie would. It holds the controllers to what they answer.
+"""A simulated broker: it registers, sends heartbeats, and proposes ISRs where it leads; now and then it sends what a
+zombie would. It checks the answers of the controllers.
 
-What it knows of the metadata lags behind the committed log, and grows only while a controller hears it.
+Its metadata lags behind the committed log, and grows only while it is in contact with a controller.
 Source: KIP-631, KIP-841, KIP-903; Kafka `BrokerLifecycleManager`, `AlterPartitionManager`.
 """
 
@@ -28,7 +28,7 @@ from fastquorum.wire.messages.partitions import AlterPartitionRequest, AlterPart
 
 NO_EPOCH: Final = -1
 AHEAD: Final = 1_000
-"""By so much a request is ahead of what any controller has decided."""
+"""How far a request's epoch is ahead of all that controllers have decided."""
 _Topic = AlterPartitionRequest.TopicData
 _Partition = _Topic.PartitionData
 FEATURES: Final = (
@@ -42,11 +42,11 @@ _NOT_NOW: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""Answers after which it registers again."""
+"""Error codes after which it registers again."""
 
 
 class SimBroker(Client):
-    """One broker id through its lives."""
+    """One broker id through all its lives."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class SimBroker(Client):
         *,
         is_impostor: bool = False,
     ) -> None:
-        """One of `brokers`; but an impostor has the id of one, and no part in replication. `let_go`: told when the
-        controllers have let it go."""
+        """Make one of `brokers`; an impostor has the id of one, and no part in replication. `let_go` is called when the
+        controllers let it stop."""
         number = (IMPOSTORS_FROM if is_impostor else BROKERS_FROM) + broker_id
         super().__init__(context.environment, number, prng)
         self.broker_id = broker_id
         self.epoch = NO_EPOCH
         self.is_mute = False
-        """It says nothing, and lives."""
+        """Whether it sends nothing, though it lives."""
         self.is_slow = False
-        """It reads the metadata late."""
+        """Whether it reads the metadata late."""
         self.is_stopping = False
         self._is_impostor = is_impostor
         self._context = context
@@ -91,7 +91,7 @@ class SimBroker(Client):
         self.later(self._prng.randrange(self._beat_us), self._beat)
 
     def start_after(self, wait_us: Micros) -> None:
-        """It starts again after a while, unless somebody starts it before."""
+        """Start it again after a while, unless it is started before."""
 
         def act() -> None:
             if not self.is_running:
@@ -100,7 +100,7 @@ class SimBroker(Client):
         self._environment.scheduler.after(wait_us, act)
 
     def stop(self) -> None:
-        """A controlled shutdown begins; it ends when the controller lets it go."""
+        """Begin a controlled shutdown; it ends when the controller lets the broker stop."""
         self.is_stopping = True
         self.note("wants to shut down")
 
@@ -149,16 +149,16 @@ class SimBroker(Client):
             raise Violation("C7", f"its registration is refused with {code}", self.broker_id)
 
     def _say_what_a_zombie_says(self) -> None:
-        """What its former life would, if it had not ended."""
+        """Send a heartbeat of its former life, as if that had not ended."""
         request = BrokerHeartbeatRequest(broker_id=self.broker_id, broker_epoch=self._former_epoch)
 
-        def told(answer: Message | None) -> None:
+        def on_response(answer: Message | None) -> None:
             if isinstance(answer, BrokerHeartbeatResponse):
                 code = answer.error_code
                 if code not in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER):
                     raise Violation("C6", f"a heartbeat of a former epoch is told {code}", self.broker_id)
 
-        self.ask(request, 2, told)
+        self.ask(request, 2, on_response)
 
     def _heartbeat(self) -> None:
         wants_fence = self._context.has_faults and not self.is_stopping and self._prng.randrange(40) == 0
@@ -192,7 +192,7 @@ class SimBroker(Client):
             self._read_on()
 
     def _read_on(self) -> None:
-        """A controller hears it, so it reads the metadata; not the last of it."""
+        """Read the metadata, but not the last of it, since a controller is in contact."""
         metadata = self._context.metadata
         lag_us = self._prng.randrange(4 * self._beat_us) if self.is_slow else self._prng.randrange(50_000)
         self._view_end = max(self._view_end, metadata.end_at(self._environment.now_us - lag_us))
@@ -200,16 +200,16 @@ class SimBroker(Client):
     # --- where it leads -----------------------------------------------------------------------------------------------
 
     def _propose(self) -> None:
-        """One request for every partition whose ISR should be another, by what it knows."""
+        """Send one request with every partition whose ISR should change, by its own metadata."""
         image = self._context.metadata.image_at(self._view_end)
         topics = []
         for topic_id, topic in sorted(image.topics.by_id.items()):
-            asked = [
+            proposals = [
                 self._proposal(image, topic_id, number, partition)
                 for number, partition in topic.partitions.items()
                 if partition.leader == self.broker_id
             ]
-            if wanted := [each for each in asked if each is not None]:
+            if wanted := [each for each in proposals if each is not None]:
                 topics.append(_Topic(topic_id=topic_id, partitions=wanted))
         if topics:
             request = AlterPartitionRequest(broker_id=self.broker_id, broker_epoch=self.epoch, topics=topics)
@@ -231,7 +231,7 @@ class SimBroker(Client):
         return request
 
     def _in_sync(self, image: Image, partition: Partition) -> Iterator[NodeId]:
-        """Followers that fetch; one in eight times it overlooks that one may not be in an ISR."""
+        """Return the followers that fetch; in one of eight calls ineligible ones, too."""
         for each in partition.replicas:
             if each == self.broker_id or not self._fetches(each):
                 continue
@@ -241,12 +241,12 @@ class SimBroker(Client):
                 yield each
 
     def _fetches(self, broker_id: NodeId) -> bool:
-        """Does this replica follow its leaders now?"""
+        """Return whether this broker's replicas follow their leaders now."""
         broker = self._brokers.get(broker_id)
         return broker is not None and broker.is_running and broker.epoch >= 0 and not broker.is_mute
 
     def _epoch_of(self, broker_id: NodeId) -> int:
-        """Of a replica's last Fetch; now and then it was of its former life."""
+        """Return the broker epoch of a replica's last Fetch; now and then that of its former life."""
         broker = self._brokers[broker_id]
         is_late = broker is not self and self._prng.randrange(6) == 0
         return broker._former_epoch if is_late and broker._former_epoch >= 0 else broker.epoch
@@ -259,16 +259,16 @@ class SimBroker(Client):
             return
         if answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.REQUEST_TIMED_OUT):
             return
-        told = {(topic.topic_id, each.partition_index): each for topic in answer.topics for each in topic.partitions}
+        results = {(topic.topic_id, each.partition_index): each for topic in answer.topics for each in topic.partitions}
         for topic in request.topics:
-            for asked in topic.partitions:
-                got = told[topic.topic_id, asked.partition_index].error_code
-                is_ahead = max(asked.leader_epoch, asked.partition_epoch) >= AHEAD
+            for proposed in topic.partitions:
+                got = results[topic.topic_id, proposed.partition_index].error_code
+                is_ahead = max(proposed.leader_epoch, proposed.partition_epoch) >= AHEAD
                 gone = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 if is_ahead and got != ErrorCode.NOT_CONTROLLER and got not in gone:
                     raise Violation("C6", f"a proposal ahead of the controller is told {got}", self.broker_id)
                 if got == ErrorCode.NONE:
-                    self._context.metadata.was_altered(topic.topic_id, asked)
+                    self._context.metadata.was_altered(topic.topic_id, proposed)
 
     # --- inner --------------------------------------------------------------------------------------------------------
 

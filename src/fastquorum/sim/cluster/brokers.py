@@ -1,4 +1,4 @@
-"""The brokers of a simulated cluster, what happens to them, and what must have come of it in the end."""
+"""The brokers of a simulated cluster, their faults, and the state that they must reach in the end."""
 
 from collections.abc import Callable
 from typing import Final
@@ -51,7 +51,7 @@ class SimBrokers:
             "impostor": self._impostor,
             "hear_again": self._hear_again,
         }
-        """By the names of KINDS."""
+        """The fault methods, by the names of KINDS."""
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class SimBrokers:
 
     @property
     def hosts(self) -> tuple[SimBroker, ...]:
-        """On the network."""
+        """The hosts on the network."""
         return (*self.brokers.values(), self._double)
 
     # --- phases -------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class SimBrokers:
         self._plan()
 
     def end_faults(self) -> None:
-        """Everybody comes back, and stays; the impostor goes."""
+        """Bring every broker back for good, and end the impostor."""
         self.context.has_faults = self._admin.is_active = False
         if self._upgrader is not None:
             self._upgrader.is_active = False
@@ -92,7 +92,7 @@ class SimBrokers:
                 broker.start()
 
     def missing(self) -> str:
-        """What is not well yet; empty: nothing."""
+        """Return what is not well yet; empty if all is well."""
         for broker in self.brokers.values():
             if not broker.is_running:
                 return f"L8: broker {broker.broker_id} was let go"
@@ -118,7 +118,7 @@ class SimBrokers:
         self._plan()
 
     def _duration(self) -> Micros:
-        """Around a session timeout: sometimes the controllers notice, sometimes they do not."""
+        """Return a time around a session timeout: the controllers notice some of these silences only."""
         return self._prng.heavy_tail(self._session_us, 4 * self._session_us)
 
     def _start_later(self, broker: SimBroker) -> None:
@@ -129,7 +129,7 @@ class SimBrokers:
         self._start_later(broker)
 
     def _bounce(self, broker: SimBroker) -> None:
-        """So fast that its session is not over."""
+        """Restart a broker so fast that its session is not over."""
         broker.die()
         broker.start_after(self._prng.between(1, self._session_us // 3))
 
@@ -142,7 +142,7 @@ class SimBrokers:
         broker.later(self._duration(), speak)
 
     def _flap(self, broker: SimBroker) -> None:
-        """Silent and back, time and again, each about as long as a session lasts."""
+        """Make a broker silent and live in turns, each about as long as a session."""
         left = 2 * self._prng.between(2, 5)
 
         def turn() -> None:
@@ -169,7 +169,7 @@ class SimBrokers:
         broker.stop()
 
     def _impostor(self, _: SimBroker) -> None:
-        """Somebody else comes with the id of broker 1, and goes."""
+        """Let another process come with the id of broker 1, and go."""
         if not self._double.is_running:
             self._double.start()
             self._double.later(self._duration(), self._double.die)

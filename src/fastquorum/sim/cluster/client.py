@@ -1,4 +1,4 @@
-"""Somebody who asks the controllers: one connection at a time, to one of them, until it says that it is not the one."""
+"""A client of the controllers: it has one connection to one of them, until that is not the active one."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,8 +11,8 @@ from fastquorum.types import Micros, NodeId
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 
 REQUEST_TIMEOUT_US: Final[Micros] = 2 * SECOND
-Told = Callable[[Message | None], None]
-"""Gets the answer; None if none came, and what became of the request is not known."""
+OnResponse = Callable[[Message | None], None]
+"""Takes the answer; None if none came: then the outcome of the request is unknown."""
 NO_CONNECTION: Final = -1
 
 
@@ -31,24 +31,24 @@ class Client:
         self._is_connected = False
         self._correlation_id = 0
         self._unsent: list[Packet] = []
-        self._asked: dict[int, tuple[int, int, Told]] = {}
+        self._pending: dict[int, tuple[int, int, OnResponse]] = {}
 
     def note(self, text: str) -> None:
         self._environment.note(self.node_id, text)
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """In this life, if it lasts so long."""
+        """Schedule an action that is dropped if this life ends before."""
         scheduler = self._environment.scheduler
         scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     def begin(self) -> None:
-        """A new life."""
+        """Begin a new life."""
         self.is_running = self.is_powered = True
         self.incarnation += 1
         self._target = self._prng.randrange(self._environment.swarm.voters)
 
     def die(self, *, power: bool = False) -> None:
-        """Killed, or without power."""
+        """End this life, as by a kill or a power failure."""
         self.is_running = False
         self.is_powered = not power
         self._forget()
@@ -56,14 +56,14 @@ class Client:
 
     @property
     def is_waiting(self) -> bool:
-        return bool(self._asked)
+        return bool(self._pending)
 
-    def ask(self, message: Message, version: int, told: Told) -> None:
-        """Send a request. `told` is called once, unless this life ends before."""
+    def ask(self, message: Message, version: int, on_response: OnResponse) -> None:
+        """Send a request. `on_response` is called once, unless this life ends before."""
         self._correlation_id += 1
         number, key = self._correlation_id, type(message).__wire__.api_key
         frame = encode_request(request_header(message, version, number, f"client-{self.node_id}"), message)
-        self._asked[number] = (key, version, told)
+        self._pending[number] = (key, version, on_response)
         if self._number == NO_CONNECTION:
             self._number = self._environment.network.connect(self, endpoint_of(self._target + 1))
         packet = Packet(frame, None, message)
@@ -74,7 +74,7 @@ class Client:
         self.later(REQUEST_TIMEOUT_US, lambda: self._give_up(number))
 
     def look_elsewhere(self) -> None:
-        """That was not the active controller: ask another."""
+        """Turn to another controller: this one is not active."""
         self._hang_up()
         others = self._environment.swarm.voters - 1
         if others:
@@ -96,10 +96,10 @@ class Client:
     def arrived(self, number: int, packet: Packet) -> None:
         if number != self._number or not self.is_running:
             return
-        asked = self._asked.pop(int.from_bytes(packet.frame[:4], "big"), None)
-        if asked is not None:
-            key, version, told = asked
-            told(decode_response(packet.frame, key, version)[1])
+        pending = self._pending.pop(int.from_bytes(packet.frame[:4], "big"), None)
+        if pending is not None:
+            key, version, on_response = pending
+            on_response(decode_response(packet.frame, key, version)[1])
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
@@ -107,17 +107,17 @@ class Client:
         self._environment.send(self, self._number, packet)
 
     def _give_up(self, number: int) -> None:
-        if number in self._asked:
+        if number in self._pending:
             self.look_elsewhere()
 
     def _hang_up(self) -> None:
-        number, asked = self._number, self._asked
+        number, pending = self._number, self._pending
         self._forget()
         if number != NO_CONNECTION:
             self._environment.network.close(self, number)
-        for _, _, told in asked.values():
-            told(None)
+        for _, _, on_response in pending.values():
+            on_response(None)
 
     def _forget(self) -> None:
         self._number, self._is_connected = NO_CONNECTION, False
-        self._asked, self._unsent = {}, []
+        self._pending, self._unsent = {}, []

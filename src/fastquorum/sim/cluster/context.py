@@ -1,4 +1,4 @@
-"""What all share who use the controllers of one simulated cluster."""
+"""The services that all users of the controllers of one simulated cluster share."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from fastquorum.types import Micros, NodeId
 
 
 class ClusterContext:
-    """The controllers, and what is known of their metadata outside of them."""
+    """The controllers, and the metadata that the simulator knows of them from outside."""
 
     def __init__(
         self, environment: Environment, processes: Sequence[Process], kernels: Kernels, session_us: Micros
@@ -22,22 +22,22 @@ class ClusterContext:
         """The controllers."""
         self.kernels = kernels
         self.session_us = session_us
-        """How long a broker may be silent."""
+        """How long a broker may be silent, in microseconds."""
         swarm = environment.swarm
         voters = [process.build.member.key for process in processes[: swarm.voters]]
         quorum = Quorum(kernels, swarm.kraft_version, voters)
         self.metadata = Metadata(environment.scheduler, kernels, session_us, quorum)
         self.counts: dict[str, int] = {}
-        """What befell those who use the controllers, by kind."""
+        """The number of faults of the controllers' users, by kind."""
         self.has_faults = False
-        """It is the time of faults."""
+        """Whether this is the phase of faults."""
 
     def leaders(self) -> list[Process]:
-        """Those that take themselves for one."""
+        """Return the controllers that consider themselves leader."""
         return [process for process in self.processes if process.is_leading]
 
     def cut_off_partly(self, node_id: NodeId, prng: Prng) -> None:
-        """From some of the controllers, one way or both."""
+        """Cut a host off from some of the controllers, one way or both."""
         network = self.environment.network
         for process in self.processes:
             if prng.randrange(2):

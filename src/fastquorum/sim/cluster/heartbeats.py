@@ -1,4 +1,4 @@
-"""What a frame or a message says of a heartbeat, in KIP-631's words, for the checks."""
+"""Translates frames and messages of heartbeats to KIP-631's request, for the checks."""
 
 from fastquorum.wire import ApiKey, Message, decode_request
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
@@ -6,14 +6,15 @@ from fastquorum.wire.messages.controller_heartbeat import BrokerState, MetadataH
 
 
 def heartbeat_in(frame: bytes) -> BrokerHeartbeatRequest | None:
-    """Return what a request says, if it is a heartbeat."""
+    """Return the heartbeat that a frame holds; None if it is not one."""
     if int.from_bytes(frame[:2], "big") not in (ApiKey.BROKER_HEARTBEAT, ApiKey.METADATA_HEARTBEAT):
         return None
     return heartbeat_of(decode_request(frame)[1])
 
 
 def heartbeat_of(message: Message) -> BrokerHeartbeatRequest | None:
-    """One of KIP-343 does not say how far its member has read: it counts as having read everything."""
+    """Return a heartbeat as KIP-631's. One of KIP-343 does not state its metadata offset: it counts as having read
+    all."""
     if isinstance(message, MetadataHeartbeatRequest):
         return BrokerHeartbeatRequest(
             broker_id=message.broker_id,

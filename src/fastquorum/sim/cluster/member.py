@@ -1,5 +1,5 @@
-"""A simulated process that joins as a member: `broker/` as it ships, from its life to its connections, over the network
-and the clocks of the simulator. What it is for is not simulated: it acts as long as its lease lasts.
+"""A simulated process that joins as a member: `broker/` as it ships, from its lifecycle to its connections, over the
+network and the clocks of the simulator. Its own work is not simulated: it acts as long as its lease lasts.
 """
 
 from collections import deque
@@ -27,16 +27,16 @@ from fastquorum.wire import Message, frames_of
 
 
 class MemberWatcher(Protocol):
-    """What is reported of members to those who look after them."""
+    """Reports of members to the code that watches them."""
 
     def sends(self, member: "SimMember", message: Message) -> None:
-        """It sends this."""
+        """Note that a member sends this."""
 
     def changed(self, member: "SimMember") -> None:
-        """Its state is another."""
+        """Note that a member's state changed."""
 
     def ended(self, member: "SimMember") -> None:
-        """It went, in good order or not."""
+        """Note that a member ended, in good order or not."""
 
 
 class SimMember(PlainTransport):
@@ -60,7 +60,7 @@ class SimMember(PlainTransport):
         self.is_running = False
         self.is_powered = True
         self.is_frozen = False
-        """SIGSTOP: it does nothing, and its clock goes on."""
+        """Whether it is stopped (SIGSTOP): it does nothing, and its clock goes on."""
         self.agent: Agent
         self._environment = environment
         self._watcher = watcher
@@ -73,12 +73,12 @@ class SimMember(PlainTransport):
 
     @property
     def epoch(self) -> int:
-        """The token: of its latest registration; -1 if it has none."""
+        """The fencing token of its latest registration; -1 if it has none."""
         return self.agent.view.epoch if self.is_running else -1
 
     @property
     def is_acting(self) -> bool:
-        """It holds the id now: the program would pass a check of its token."""
+        """Whether it may act now: a check of its token would pass."""
         return self.is_running and self.clock.now_us < self.agent.view.lease_until_us
 
     def note(self, text: str) -> None:
@@ -87,7 +87,7 @@ class SimMember(PlainTransport):
     # --- life and death -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """A new life: another incarnation of the same broker id."""
+        """Begin a new life: another incarnation of the same broker id."""
         assert not self.is_running
         self.incarnation += 1
         self.is_running = self.is_powered = True
@@ -108,7 +108,7 @@ class SimMember(PlainTransport):
         self._do(lambda: self._carry_out(self.agent.start(self.clock.now_us)))
 
     def die(self, *, power: bool = False) -> None:
-        """Killed, or without power."""
+        """End this life, as by a kill or a power failure."""
         if not self.is_running:
             return
         self.is_running, self.is_powered = False, not power
@@ -116,12 +116,12 @@ class SimMember(PlainTransport):
         self._environment.network.process_ended(self, silently=power)
 
     def freeze(self) -> None:
-        """Stop the process; its lease runs on."""
+        """Stop the process (SIGSTOP); its lease runs on."""
         self.is_frozen = True
         self.note("is frozen")
 
     def thaw(self) -> None:
-        """Have it go on: what came meanwhile first, as it does."""
+        """Let the process go on; it takes what came meanwhile first."""
         self.is_frozen = False
         self.note("is thawed")
         backlog, self._backlog = self._backlog, deque()
@@ -130,15 +130,15 @@ class SimMember(PlainTransport):
         self._tick()
 
     def set_ready(self, is_ready: bool) -> None:
-        """What the program says of itself."""
+        """Set whether the program is ready."""
         self._do(lambda: self._carry_out(self.agent.set_ready(is_ready, self.clock.now_us)))
 
     def stop(self, wait_us: Micros) -> None:
-        """Go in good order, within this time."""
+        """Stop in good order, within this time."""
         self._do(lambda: self._carry_out(self.agent.stop(self.clock.now_us + wait_us, self.clock.now_us)))
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """In this life, if it lasts so long."""
+        """Schedule an action that is dropped if this life ends before."""
         scheduler = self._environment.scheduler
         scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
@@ -170,7 +170,7 @@ class SimMember(PlainTransport):
         self._environment.network.close(self, connection)
 
     def wake(self) -> None:
-        """Nothing: it has one thread."""
+        """Do nothing: it has one thread."""
 
     # --- turns --------------------------------------------------------------------------------------------------------
 

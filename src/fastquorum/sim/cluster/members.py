@@ -1,7 +1,7 @@
-"""Processes that share one broker id, as replicas of a program would that may not act twice; what happens to them and
-to the controllers beneath them, and the promise that is theirs: C17, at most one of them acts at a time.
+"""Processes that share one broker id, as replicas of a program of which one may act at a time; their faults and those
+of the controllers beneath them; and their promise C17: at most one of them acts at a time.
 
-Nobody else is in such a cluster: whatever is registered there is registered to act.
+Such a cluster has no other brokers: each registration there is meant to act.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ from fastquorum.types import Micros, NodeId
 from fastquorum.wire import Message
 
 BROKER_ID: Final = 50
-"""That all of them want to be."""
+"""The broker id that all of them share."""
 CLOCK_ERROR: Final = 100_000
-"""Per million by which a clock may run fast or slow, as those of the nodes do."""
+"""How much a clock may run fast or slow, per million, as those of the nodes do."""
 KINDS: Final = ("crash", "bounce", "freeze", "cut_off", "leave", "unready", "lost", *4 * ("side",))
 
 
@@ -35,7 +35,7 @@ class Members:
         self.context = context
         context.metadata.on_committed = self._check_registrations
         self.admissions = 0
-        """How often one of them began to act."""
+        """The number of times that one of them began to act."""
         self._environment = context.environment
         self._session_us = session_us = context.session_us
         self._prng = prng.fork()
@@ -56,7 +56,7 @@ class Members:
             "lost": self._lost,
             "side": self._side,
         }
-        """By the names of KINDS."""
+        """The fault methods, by the names of KINDS."""
 
     def _member(self, number: int, config: MemberConfig, prng: Prng) -> SimMember:
         rate = MILLION + (prng.between(-CLOCK_ERROR, CLOCK_ERROR) if prng.randrange(2) else 0)
@@ -104,7 +104,7 @@ class Members:
             self.context.metadata.registrations.beats(heartbeat)
 
     def changed(self, member: SimMember) -> None:
-        """C17: when one of them begins to act nobody else does."""
+        """Check C17: when one of them begins to act, no other does."""
         if not member.is_acting:
             return
         self.admissions += 1
@@ -117,11 +117,11 @@ class Members:
                 raise Violation("C17", text, member.node_id)
 
     def ended(self, member: SimMember) -> None:
-        """Another process takes its place."""
+        """Start another process in its place."""
         self._start_after(member, self._duration())
 
     def _check_registrations(self, before: Image, after: Image) -> None:
-        """C17: whoever is let in finds nobody who acts with an earlier token."""
+        """Check C17: when one is admitted, no other acts with an earlier token."""
         former, now = before.brokers.get(BROKER_ID), after.brokers.get(BROKER_ID)
         if former is None or now is None or now.epoch == former.epoch:
             return
@@ -152,7 +152,7 @@ class Members:
         self._plan()
 
     def _duration(self) -> Micros:
-        """Around a session timeout: sometimes the controllers notice, sometimes they do not."""
+        """Return a time around a session timeout: the controllers notice some of these silences only."""
         return self._prng.heavy_tail(self._session_us, 4 * self._session_us)
 
     def _start_after(self, member: SimMember, wait_us: Micros) -> None:
@@ -183,7 +183,7 @@ class Members:
         self.context.cut_off_partly(member.node_id, self._prng)
 
     def _side(self, member: SimMember) -> None:
-        """It and the leader on the one side, all others on the other; now and then that leader's Python hangs."""
+        """Separate a member and the leader from all others; now and then that leader's Python hangs."""
         leaders = self.context.leaders()
         if not leaders:
             return
@@ -194,7 +194,7 @@ class Members:
         self._environment.scheduler.after(self._prng.between(1, 4) * self._session_us, self._heal)
 
     def separate(self, side: set[NodeId], *, resets: bool = False) -> None:
-        """These hosts on the one side, all others on the other: silently, or so that connections end."""
+        """Separate these hosts from all others: silently, or so that connections end."""
         network = self._environment.network
         hosts = [each.node_id for each in self.context.processes] + [each.node_id for each in self.processes]
         for a in sorted(side):
@@ -215,7 +215,7 @@ class Members:
         member.later(self._duration(), lambda: member.set_ready(True))
 
     def _lost(self, member: SimMember) -> None:
-        """It asks to be fenced, or to go; the leader does not come to answer, and the next one does not know it."""
+        """Let a member ask to be fenced, or to stop; the leader cannot answer, and the next one does not know of it."""
         leaders = self.context.leaders()
         if not leaders:
             return

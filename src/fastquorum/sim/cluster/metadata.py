@@ -1,5 +1,5 @@
-"""What the committed metadata really is, kept outside the nodes, and what is promised of it: at every committed batch,
-when a leader first writes one, and when somebody is told that something was done."""
+"""The true committed metadata, kept outside the nodes, and its promises: they are checked at every committed batch,
+when a leader first writes one, and when a change is acknowledged."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from fastquorum.wire.records.topics import TopicRecord
 
 
 class _Stand(NamedTuple):
-    """What was committed at some moment."""
+    """The state of the committed log at some moment."""
 
     end_offset: Offset
     at_us: Micros
@@ -31,7 +31,7 @@ class _Stand(NamedTuple):
 
 
 class Metadata:
-    """See the module. `registrations`, `topics` and `quorum` have a memory of their own."""
+    """The committed metadata. `registrations`, `topics` and `quorum` have their own memory."""
 
     def __init__(self, scheduler: Scheduler, kernels: Kernels, session_us: Micros, quorum: Quorum) -> None:
         self._scheduler = scheduler
@@ -42,7 +42,7 @@ class Metadata:
         self.topics = Topics()
         self.quorum = quorum
         self.on_committed: Callable[[Image, Image], None] = _nothing
-        """Told of the image before and after each committed batch."""
+        """Called with the image before and after each committed batch."""
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -55,18 +55,18 @@ class Metadata:
         return self._stands[-1].end_offset
 
     def end_at(self, at_us: Micros) -> Offset:
-        """What was committed then."""
+        """Return the end of the committed log at that time."""
         return self._stands[max(bisect_right(self._stands, at_us, key=lambda stand: stand.at_us) - 1, 0)].end_offset
 
     def image_at(self, end_offset: Offset) -> Image:
-        """The image of all below an end of the committed log, or of the one before it."""
+        """Return the image of all below an end of the committed log, or below the end before it."""
         number = bisect_right(self._stands, end_offset, key=lambda stand: stand.end_offset) - 1
         return self._stands[number].image
 
     # --- what somebody is told ----------------------------------------------------------------------------------------
 
     def was_registered(self, broker_id: NodeId, epoch: int, incarnation_id: Uuid) -> None:
-        """S14, C4: a registration that is acknowledged is committed, or was before somebody unregistered the broker."""
+        """Check S14, C4: an acknowledged registration is committed, or was before the broker was unregistered."""
         number = bisect_right(self._stands, epoch, key=lambda stand: stand.end_offset)
         broker = self._stands[number].image.brokers.get(broker_id) if number < len(self._stands) else None
         if broker is None or broker.epoch < epoch:
@@ -75,20 +75,20 @@ class Metadata:
             raise Violation("C4", f"two incarnations have epoch {epoch}", broker_id)
 
     def check_let_go(self, broker_id: NodeId, epoch: int) -> None:
-        """C1: who is let go is fenced and leads nothing, unless another registration stands."""
+        """Check C1: a broker that may stop is fenced and leads nothing, unless it has another registration."""
         broker = self.image.brokers.get(broker_id)
         if broker is not None and broker.epoch == epoch and not broker.fenced:
             raise Violation("C1", "is let go before it is fenced", broker_id)
 
-    def was_altered(self, topic_id: Uuid, asked: AlterPartitionRequest.TopicData.PartitionData) -> None:
-        """S14: an ISR that is acknowledged is committed."""
+    def was_altered(self, topic_id: Uuid, change: AlterPartitionRequest.TopicData.PartitionData) -> None:
+        """Check S14: an acknowledged ISR is committed."""
         topic = self.image.topics.by_id.get(topic_id)
-        partition = None if topic is None else topic.partitions.get(asked.partition_index)
-        if partition is not None and partition.partition_epoch < asked.partition_epoch:
-            raise Violation("S14", f"an ISR is acknowledged at partition epoch {asked.partition_epoch}, not committed")
+        partition = None if topic is None else topic.partitions.get(change.partition_index)
+        if partition is not None and partition.partition_epoch < change.partition_epoch:
+            raise Violation("S14", f"an ISR is acknowledged at partition epoch {change.partition_epoch}, not committed")
 
     def check_snapshot(self, node_id: NodeId, end_offset: Offset, values: tuple[bytes, ...]) -> None:
-        """S24: a snapshot holds the committed image at its end."""
+        """Check S24: a snapshot holds the committed image at its end."""
         image = self.image_at(end_offset)
         wanted = [encode_metadata_record(record, version) for record, version in image.records()]
         if sorted(values) != sorted(wanted):
@@ -97,7 +97,7 @@ class Metadata:
     # --- when a leader writes -----------------------------------------------------------------------------------------
 
     def written(self, node_id: NodeId, batch: GhostBatch) -> None:
-        """A leader is first seen to hold this."""
+        """Check a batch when a leader is first seen to hold it."""
         for record in self._records(batch):
             self.registrations.written(node_id, batch.epoch, record, self.image)
 
@@ -137,7 +137,7 @@ class Metadata:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def missing(self, alive: dict[NodeId, int]) -> str:
-        """L8, L9: what is not as it should be with these brokers alive under these epochs; empty: nothing."""
+        """Return what breaks L8 or L9 with these brokers alive under these epochs; empty if nothing does."""
         for broker_id, epoch in alive.items():
             broker = self.image.brokers.get(broker_id)
             if epoch < 0 or broker is None or broker.epoch != epoch or not broker.is_active:

@@ -1,4 +1,4 @@
-"""What one partition must be like, and how it may change: those of the promises that need no memory."""
+"""The promises of one partition and its changes that need no memory."""
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
@@ -8,7 +8,7 @@ from fastquorum.types import NodeId
 
 
 def check_partition(partition: Partition, image: Image, where: str) -> None:
-    """C1, C2, C9."""
+    """Check C1, C2 and C9."""
     replicas, leader = partition.replicas, partition.leader
     if not replicas or len(set(replicas)) < len(replicas):
         raise Violation("C2", f"{where}: replicas {replicas}")
@@ -28,7 +28,7 @@ def check_partition(partition: Partition, image: Image, where: str) -> None:
 
 
 def check_move(old: Partition, new: Partition, where: str) -> None:
-    """C10."""
+    """Check C10."""
     if not (set(new.adding) <= set(new.replicas) and set(new.removing) <= set(new.replicas)):
         raise Violation("C10", f"{where}: {new}")
     gone = set(old.replicas) - set(new.replicas)
@@ -64,6 +64,6 @@ def _is_active(image: Image, broker_id: NodeId) -> bool:
 def is_unclean_allowed(image: Image, topic_name: str) -> bool:
     for resource in (Resource(ResourceType.TOPIC, topic_name), Resource(ResourceType.BROKER, "")):
         values = image.configs.get(resource)
-        if values is not None and (said := values.get("unclean.leader.election.enable")) is not None:
-            return said == "true"
+        if values is not None and (value := values.get("unclean.leader.election.enable")) is not None:
+            return value == "true"
     return False

@@ -1,4 +1,4 @@
-"""What the phases of a simulated world ask of those who use its controllers, be they brokers or members."""
+"""The interface of the controllers' users, brokers or members, to the phases of a simulated world."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -7,26 +7,26 @@ from fastquorum.sim.cluster.context import ClusterContext
 from fastquorum.sim.network import Host
 
 SETTLE_SESSIONS: Final = 12
-"""Within so many session timeouts all is well again."""
+"""Session timeouts within which all is well again."""
 
 
 class Population(Protocol):
-    """Those who register with the controllers, and what befalls them."""
+    """The processes that register with the controllers, and their faults."""
 
     context: ClusterContext
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of processes."""
 
     @property
     def hosts(self) -> Sequence[Host]:
-        """On the network."""
+        """The hosts on the network."""
 
     def begin(self) -> None: ...
     def begin_faults(self) -> None: ...
     def end_faults(self) -> None:
-        """Everybody comes back, and stays."""
+        """Bring every process back for good."""
 
     def missing(self) -> str:
-        """What is not well yet; empty: nothing."""
+        """Return what is not well yet; empty if all is well."""

@@ -1,5 +1,5 @@
-"""What is promised of brokers: C4 of their epochs when one is committed; C7 and C8 when a leader decides, by what it
-has heard of them."""
+"""The promises of brokers: C4 of their epochs when one is committed; C7 and C8 when a leader decides, by the heartbeats
+that reached it."""
 
 from typing import Final
 
@@ -19,45 +19,45 @@ from fastquorum.wire.records.brokers import (
 )
 
 SLACK: Final = 80
-"""Per cent of a session timeout that count: clocks run up to a tenth faster or slower."""
+"""Per cent of a session timeout that count: clocks run up to a tenth fast or slow."""
 
 
 class Registrations:
-    """What brokers and controllers have said to each other, and the checks on it."""
+    """The messages between brokers and controllers, and the checks on them."""
 
     def __init__(self, scheduler: Scheduler, session_us: Micros) -> None:
         self._scheduler = scheduler
         self._enough_us = session_us * SLACK // 100
-        """So long after a heartbeat, at least, its broker is not taken for silent."""
-        self._heard: dict[tuple[NodeId, NodeId, int], Micros] = {}
+        """Time after a heartbeat during which its broker must not count as silent."""
+        self._contacts: dict[tuple[NodeId, NodeId, int], Micros] = {}
         """When a node was last reached by a heartbeat of (broker, epoch)."""
         self._reported: dict[tuple[NodeId, int], Offset] = {}
-        """How far a broker has said, at most, that it had read."""
+        """The highest metadata offset that a broker has reported."""
         self._wants_out: dict[tuple[NodeId, int], None] = {}
-        """Brokers that have asked to be fenced, or to go."""
+        """Brokers that have asked to be fenced, or to stop."""
         self._unregistered: set[tuple[Epoch, NodeId, int]] = set()
-        """By leaders of these epochs, as somebody asked for it; whether that is committed yet or not."""
+        """Brokers that leaders of these epochs unregistered on request, committed or not."""
         self._lead_us: dict[Epoch, Micros] = {}
 
     def beats(self, request: BrokerHeartbeatRequest) -> None:
-        """A broker sends this."""
+        """Note a heartbeat that a broker sends."""
         key = request.broker_id, request.broker_epoch
         self._reported[key] = max(self._reported.get(key, -1), request.current_metadata_offset)
         if request.want_fence or request.want_shut_down:
             self._wants_out[key] = None
 
-    def heard(self, node_id: NodeId, request: BrokerHeartbeatRequest) -> None:
-        """It has reached a node."""
-        self._heard[node_id, request.broker_id, request.broker_epoch] = self._scheduler.now_us
+    def arrived(self, node_id: NodeId, request: BrokerHeartbeatRequest) -> None:
+        """Note a heartbeat that has reached a node."""
+        self._contacts[node_id, request.broker_id, request.broker_epoch] = self._scheduler.now_us
 
     # --- when a leader writes -----------------------------------------------------------------------------------------
 
     def leads(self, epoch: Epoch) -> None:
-        """A node begins to lead an epoch."""
+        """Note that a node begins to lead an epoch."""
         self._lead_us.setdefault(epoch, self._scheduler.now_us)
 
     def written(self, node_id: NodeId, leader_epoch: Epoch, record: Message, image: Image) -> None:
-        """C8: at the moment of decision, upon what is committed."""
+        """Check C8 at the moment of decision, against what is committed."""
         match record:
             case FenceBrokerRecord():
                 self._check_fencing(node_id, leader_epoch, record.id, record.epoch)
@@ -75,7 +75,7 @@ class Registrations:
     def _check_successor(
         self, node_id: NodeId, leader_epoch: Epoch, record: RegisterBrokerRecord, image: Image
     ) -> None:
-        """C7: nobody takes the id of a broker that is heard, unless this leader was asked to unregister it."""
+        """Check C7: no process takes the id of a broker in contact, unless this leader was asked to unregister it."""
         old = image.brokers.get(record.broker_id)
         if old is None or old.incarnation_id == record.incarnation_id or (old.id, old.epoch) in self._wants_out:
             return
@@ -83,10 +83,10 @@ class Registrations:
             return
         if old.fenced:
             return  # whether it was heard is not in the log, and is forgotten with a lead
-        heard_us = self._heard.get((node_id, old.id, old.epoch))
-        if heard_us is None:
+        contact_us = self._contacts.get((node_id, old.id, old.epoch))
+        if contact_us is None:
             return
-        ago_us = self._scheduler.now_us - heard_us
+        ago_us = self._scheduler.now_us - contact_us
         if ago_us < self._enough_us:
             text = f"takes in another broker {old.id}, {ago_us} us after a heartbeat of the first"
             raise Violation("C7", text, node_id)
@@ -96,9 +96,9 @@ class Registrations:
             return
         now_us, enough_us = self._scheduler.now_us, self._enough_us
         lead_us = self._lead_us.get(leader_epoch, 0)
-        heard_us = self._heard.get((node_id, broker_id, epoch), -enough_us)
-        if now_us - heard_us < enough_us:
-            raise Violation("C8", f"fences broker {broker_id}, {now_us - heard_us} us after its heartbeat", node_id)
+        contact_us = self._contacts.get((node_id, broker_id, epoch), -enough_us)
+        if now_us - contact_us < enough_us:
+            raise Violation("C8", f"fences broker {broker_id}, {now_us - contact_us} us after its heartbeat", node_id)
         if now_us - lead_us < enough_us:
             raise Violation("C8", f"fences broker {broker_id}, {now_us - lead_us} us after it began to lead", node_id)
 
@@ -108,7 +108,7 @@ class Registrations:
 
 
 def check_registrations(batch: GhostBatch, records: list[Message], before: Image, after: Image) -> None:
-    """C4, C7: of those that a batch commits."""
+    """Check C4 and C7 for the registrations of a committed batch."""
     for record in records:
         if not isinstance(record, RegisterBrokerRecord):
             continue

@@ -1,4 +1,4 @@
-"""What is promised of topics and their partitions at every committed batch: C1 to C3, C5, C9, C10, C15."""
+"""The promises of topics and partitions at every committed batch: C1 to C3, C5, C9, C10, C15."""
 
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ _Place = tuple[Uuid, int]
 
 
 class _Change(NamedTuple):
-    """What becomes of one partition by one batch."""
+    """The change of one partition by one batch."""
 
     place: _Place
     old: Partition
@@ -32,26 +32,26 @@ class _Change(NamedTuple):
 
 
 class Topics:
-    """What was proposed and asked for, and the checks on what came of it."""
+    """The proposals and requests for topics, and the checks on their outcome."""
 
     def __init__(self) -> None:
         self._proposed: dict[tuple[_Place, int], list[dict[NodeId, int]]] = {}
-        """Broker epochs that leaders gave of members, by partition and partition epoch."""
+        """Broker epochs of the ISR members that leaders proposed, by partition and partition epoch."""
         self._allowed: dict[_Place, None] = {}
-        """Partitions that somebody has asked an unclean election for."""
+        """Partitions for which an unclean election was requested."""
         self._names: dict[Uuid, str] = {}
 
     def proposes(self, topic_id: Uuid, number: int, partition: Partition, epochs: dict[NodeId, int]) -> None:
-        """A leader proposes an ISR, of members with these epochs."""
+        """Note that a leader proposes an ISR of members with these epochs."""
         key = (topic_id, number), partition.partition_epoch
         self._proposed.setdefault(key, []).append(epochs)
 
     def allows_unclean(self, place: _Place) -> None:
-        """Somebody asks for an unclean election there."""
+        """Note a request for an unclean election there."""
         self._allowed[place] = None
 
     def was_created(self, name: str, topic_id: Uuid) -> None:
-        """S14, C15: a topic that is acknowledged is committed, or was deleted since; a name of ours is no one's."""
+        """Check S14, C15: an acknowledged topic is committed, or was deleted since; internal names are refused."""
         if name == INTERNAL:
             raise Violation("C15", f"a user has created {name}")
         if self._names.get(topic_id) != name:
@@ -60,14 +60,14 @@ class Topics:
     # --- when it is committed -----------------------------------------------------------------------------------------
 
     def check_name(self, record: TopicRecord) -> None:
-        """C15."""
+        """Check C15."""
         if record.name == INTERNAL:
             raise Violation("C15", f"topic {record.name} is created")
         if self._names.setdefault(record.topic_id, record.name) != record.name:
             raise Violation("C15", f"two topics have id {record.topic_id}")
 
     def check(self, base_offset: int, records: list[Message], before: Image, after: Image) -> None:
-        """Look at all that a batch has changed."""
+        """Check all changes of a batch."""
         counts: dict[_Place, int] = {}
         cleared: list[str] = []
         for record in records:
@@ -91,7 +91,7 @@ class Topics:
                     self._check_change(_Change(place, old, partition, before, after, where), count)
 
     def _check_change(self, change: _Change, count: int) -> None:
-        """C5, and what follows from the kind of change."""
+        """Check C5, and the promises of this kind of change."""
         old, new, where = change.old, change.new, change.where
         if new.partition_epoch != old.partition_epoch + count or new.leader_epoch < old.leader_epoch:
             raise Violation("C5", f"{where}: {count} changes make {new} of {old}")
@@ -105,7 +105,7 @@ class Topics:
         check_move(old, new, where)
 
     def _check_election(self, change: _Change) -> None:
-        """C9."""
+        """Check C9."""
         place, old, new = change.place, change.old, change.new
         if not new.has_leader or new.leader in old.isr or new.leader in old.elr or place in self._allowed:
             return
@@ -123,7 +123,7 @@ class Topics:
         return any(is_unclean_allowed(image, name) for image in (change.before, change.after))
 
     def _check_joiner(self, change: _Change, member: NodeId) -> None:
-        """C3."""
+        """Check C3."""
         place, old, new, before, after, where = change
         broker = after.brokers.get(member)
         former = before.brokers.get(member)
@@ -134,10 +134,10 @@ class Topics:
             return  # nobody that stays was in sync: Kafka's `PartitionReassignmentRevert`
         if broker is None or not (broker.is_active or was_active):
             raise Violation("C3", f"{where}: {member} joins the ISR as {broker}")
-        is_asked_for = place in self._allowed or self._may_be_unclean(change)
-        if is_elected_alone(old, new, after, is_asked_for):
+        is_allowed = place in self._allowed or self._may_be_unclean(change)
+        if is_elected_alone(old, new, after, is_allowed):
             return  # by an election, whatever was proposed of the same ISR before
-        said = self._proposed.get((place, old.partition_epoch), [])
-        fitting = [each for each in said if set(new.isr) in (set(each), set(each) - set(old.removing))]
+        proposed = self._proposed.get((place, old.partition_epoch), [])
+        fitting = [each for each in proposed if set(new.isr) in (set(each), set(each) - set(old.removing))]
         if fitting and not any(each.get(member) in (broker.epoch, -1) for each in fitting):
             raise Violation("C3", f"{where}: {member} joins the ISR by epochs {fitting}, its own is {broker.epoch}")

@@ -1,6 +1,6 @@
-"""Somebody who has static voters given their directories: asks again and again for kraft.version 1, most of the time
-in vain, since not all voters were heard yet or the controller has changed. Begun amid the faults, what raises it lies
-in logs for a while without being committed."""
+"""A client that has static voters given their directories: it requests kraft.version 1 again and again, most of the
+time in vain, since some voters are not in contact yet or the controller has changed. Amid the faults, the records that
+raise it lie in logs for a while without being committed."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ UPGRADE: Final = 1
 
 
 class Upgrader(Client):
-    """See the module."""
+    """The client that raises kraft.version."""
 
     def __init__(self, context: ClusterContext, prng: Prng) -> None:
         super().__init__(context.environment, UPGRADER, prng)
@@ -47,8 +47,8 @@ class Upgrader(Client):
             self._hold_commits(self._prng.between(1, 4) * interval_us)
 
     def _hold_commits(self, duration_us: Micros) -> None:
-        """What the controller appends now reaches the others, but their acknowledgements reach it later: meanwhile
-        snapshots are begun before a record that lies behind their end, not committed."""
+        """Delay the acknowledgements of what the controller appends now: meanwhile snapshots begin before an
+        uncommitted record that lies behind their end."""
         network, processes = self._environment.network, self._context.processes
         leader = next((process for process in processes if process.is_leading), None)
         if leader is None:

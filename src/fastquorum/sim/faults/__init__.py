@@ -1,1 +1,1 @@
-"""What goes wrong in a simulated world, and who is no part of it."""
+"""The faults of a simulated world, and its strangers."""

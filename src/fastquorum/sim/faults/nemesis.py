@@ -13,7 +13,7 @@ from fastquorum.types import NO_NODE, Micros
 
 
 class Nemesis:
-    """See the module. Counts what it does by kind."""
+    """The nemesis of one world. It counts its faults by kind."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Nemesis:
         callers: Callers,
         came_back: Callable[[Process], None],
     ) -> None:
-        """`came_back`: told of a process that was stopped, and goes on."""
+        """Take `came_back`, which is called when a stopped process goes on."""
         self._swarm = swarm = environment.swarm
         self.counts: dict[str, int] = dict.fromkeys(FAULT_KINDS, 0)
         self.is_active = False
@@ -63,7 +63,7 @@ class Nemesis:
             "stranger": stranger.disturb,
             "delay": self._delay,
         }
-        """By the names of FAULT_KINDS: those that need a victim, above those that do not."""
+        """The fault methods by the names of FAULT_KINDS: here those with a victim, below those without."""
         self._tickets = [kind for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True) for _ in range(weight)]
 
     def begin(self) -> None:
@@ -74,7 +74,7 @@ class Nemesis:
         self._plan()
 
     def end(self, core: list[Process]) -> None:
-        """No new faults; what `core` needs is mended."""
+        """Stop the faults, and mend what `core` needs."""
         self.is_active = False
         faults = self._network.faults
         faults.loss = faults.duplication = faults.reordering = 0
@@ -117,7 +117,7 @@ class Nemesis:
         self._plan()
 
     def _victim(self) -> Process | None:
-        """A running process; the leader every other time, if there is one."""
+        """Return a running process; every other time the leader, if there is one."""
         running = [process for process in self._processes if process.is_running]
         leaders = [process for process in running if process.is_leading]
         if leaders and self._prng.randrange(2):
@@ -131,7 +131,7 @@ class Nemesis:
         return self._successor_us() if self._prng.chance(self._environment.faults.succession) else self._duration()
 
     def _successor_us(self) -> Micros:
-        """About when the others have elected a leader."""
+        """Return about how long the others need to elect a leader."""
         config = self._swarm.config
         return self._prng.between(1, 3) * (config.election_timeout_us + config.fetch_timeout_us)
 
@@ -179,7 +179,7 @@ class Nemesis:
         self._cut_off(process, ways=self._prng.randrange(3))
 
     def _cut_off(self, process: Process, ways: int = 0) -> None:
-        """0: both ways; 1: it is not heard; 2: it does not hear."""
+        """Cut a process off: 0: both ways; 1: it cannot send; 2: it cannot receive."""
         for other in self._processes:
             if other is not process:
                 if ways != 2:
@@ -188,7 +188,7 @@ class Nemesis:
                     self._network.block(other.node_id, process.node_id)
 
     def _relay(self, process: Process) -> None:
-        """Cut off until others have elected a leader; back just when that one is cut off."""
+        """Cut a leader off until others have elected one; bring it back just when that one is cut off."""
         self._cut_off(process)
         cut_us = self._successor_us()
 
@@ -222,8 +222,8 @@ class Nemesis:
         self._scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), self._heal)
 
     def _delay(self, process: Process) -> None:
-        """What a voter sends to the leader arrives, but only when it has given the leader up. Before it does, nobody
-        else is heard, and somebody asks the leader whether it leads: what came late must not confirm it."""
+        """Delay what a voter sends to the leader until the voter has given the leader up. Before that no other voter
+        reaches the leader, and a caller begins a read there: the late frames must not confirm it."""
         network, after = self._network, self._scheduler.after
         leader = next((each for each in self._processes if each.is_leading), None)
         voters = self._environment.ghost.voters
@@ -281,7 +281,7 @@ class Nemesis:
         disk.sync_us_max = self._prng.pick((1_000, 20_000, self._rhythm))
 
     def _hung_disk(self, process: Process) -> None:
-        """Now and then for longer than the watchdog bears."""
+        """Hang a disk, now and then for longer than the watchdog allows."""
         limit_us = self._swarm.config.disk_stall_us_max if self._prng.randrange(2) else 0
         process.disk.faults.hung_until_us = self._environment.now_us + limit_us + self._duration()
 

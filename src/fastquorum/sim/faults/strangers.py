@@ -1,6 +1,6 @@
-"""Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to, and, where
-it pesters, of those that come next. Whoever follows it is answered, with nothing or with what would end it if its
-leader said so. Records it forges none: only authentication would keep those away."""
+"""A host that is not a member of the quorum and reaches its ports: it sends requests of epochs that no election led to,
+and, where it pesters, of the next ones. It answers nodes that follow it with nothing, or with an answer that would end
+them if it came from their leader. It forges no records: only authentication would keep those away."""
 
 from collections.abc import Collection
 from functools import partial
@@ -27,14 +27,14 @@ from fastquorum.wire.messages.quorum import (
 )
 
 LEAP: Final = 1_000_000
-"""More elections than a simulated quorum ever holds."""
+"""How far its epochs leap: more elections than a simulated quorum ever holds."""
 ASKS: Final = 20
-"""Of each voter within an election timeout, where it pesters."""
+"""Requests to each voter within an election timeout, where it pesters."""
 _DIRECTORY: Final = Uuid(b"of a stranger's ")
 
 
 class Stranger:
-    """Implements `network.Host`. Each request comes on a connection of its own."""
+    """The stranger, a `network.Host`. Each request comes on its own connection."""
 
     def __init__(self, environment: Environment, prng: Prng) -> None:
         self.node_id = STRANGER
@@ -43,7 +43,7 @@ class Stranger:
         self._environment = environment
         self._prng = prng
         self._unsent: dict[int, Message] = {}
-        self._asked: dict[int, tuple[NodeId, Epoch]] = {}
+        self._pending: dict[int, tuple[NodeId, Epoch]] = {}
         self.pesters = prng.randrange(6) == 0 and bool(hardships(environment.swarm))
 
     def pester(self, voters: Collection[Process], election_timeout_us: Micros) -> None:
@@ -73,7 +73,7 @@ class Stranger:
         self._environment.scheduler.after(every_us, partial(self.beset, process, until_us, every_us))
 
     def disturb(self, process: Process) -> None:
-        """Send one request that must move nobody."""
+        """Send one request that must not move any node."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
         far = self._prng.between(epoch + LEAP, EPOCH_MAX)
         choices: tuple[Message, ...] = (
@@ -82,10 +82,10 @@ class Stranger:
             self._end(far),
         )
         number = self._send(process, self._prng.pick(choices))
-        self._asked[number] = process.node_id, far
+        self._pending[number] = process.node_id, far
 
     def _send(self, process: Process, message: Message) -> int:
-        """The number of the connection for it."""
+        """Send a request; return the number of its connection."""
         number = self._environment.network.connect(self, endpoint_of(process.node_id))
         self._unsent[number] = message
         return number
@@ -101,14 +101,14 @@ class Stranger:
 
     def disconnected(self, number: int) -> None:
         self._unsent.pop(number, None)
-        self._asked.pop(number, None)
+        self._pending.pop(number, None)
 
     def arrived(self, number: int, packet: Packet) -> None:
-        """S33: the answer is of no epoch that is far from those that elections led to."""
+        """Check S33: the answer's epoch is not far from those that elections led to."""
         if isinstance(packet.message, FetchRequest):
             self._lead(number, packet, packet.message)
             return
-        node_id, epoch = self._asked.pop(number, (-1, -1))
+        node_id, epoch = self._pending.pop(number, (-1, -1))
         message = packet.message
         if isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse) and message.topics:
             answered = message.topics[0].partitions[0].leader_epoch
@@ -117,7 +117,7 @@ class Stranger:
         self._environment.network.close(self, number)
 
     def _lead(self, number: int, packet: Packet, fetch: FetchRequest) -> None:
-        """Answer one that fetches from here, as its leader."""
+        """Answer, as its leader, a node that fetches from here."""
         assert packet.api is not None
         epoch = fetch.topics[0].partitions[0].current_leader_epoch
         choices = (
@@ -135,7 +135,7 @@ class Stranger:
 
     def _vote(self, epoch: Epoch, *, pre_vote: bool) -> VoteRequest:
         topic = VoteRequest.TopicData
-        asked = topic.PartitionData(
+        partition = topic.PartitionData(
             replica_epoch=epoch,
             replica_id=STRANGER,
             replica_directory_id=_DIRECTORY,
@@ -143,7 +143,7 @@ class Stranger:
             last_offset=2**40,
             pre_vote=pre_vote,
         )
-        return VoteRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[asked])])
+        return VoteRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
 
     def _begin(self, epoch: Epoch) -> BeginQuorumEpochRequest:
         topic = BeginQuorumEpochRequest.TopicData

@@ -1,9 +1,9 @@
 """The promises, each checked against the ghost at the moment it could be broken.
 
 `state` looks at a node after each event, `emissions` into each frame as it leaves, `timers` at elections and
-resignations, `lanes` at every call of a lane, `clients` at what callers are told. The ghost checks what concerns logs
-and votes on disk as it learns of them, `sim.phases` the goals that wait for quiet. A `Violation` names what was
-broken. The numbers have gaps: what is left out has no check of its own here.
+resignations, `lanes` at every call of a lane, `clients` at each answer to a caller. The ghost checks logs and votes on
+disk as it learns of them, `sim.phases` the goals that wait for quiet. A `Violation` names the broken promise. The
+numbers have gaps: a missing number has no check of its own here.
 
 Safety, at every moment:
 - S1: an epoch has one leader at most, in all of history.

@@ -11,7 +11,7 @@ from fastquorum.types import NodeId, Offset
 
 @dataclass(slots=True)
 class Operation:
-    """One append, settled or not. Its values occur nowhere else."""
+    """One append, settled or not. No other append has its values."""
 
     number: int
     node_id: NodeId
@@ -23,13 +23,13 @@ class Operation:
 
 @dataclass(slots=True)
 class Ledger:
-    """What callers were told, against what was committed."""
+    """The answers to callers, checked against what was committed."""
 
     ghost: Ghost
     committed_at: dict[bytes, Offset] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
     seen_end: Offset = 0
-    """What somebody was told is there: acknowledged, or read."""
+    """The end of the log that some caller knows of: acknowledged, or read."""
     refused: dict[bytes, int] = field(default_factory=dict)
     acknowledged: int = 0
     barriers: int = 0
@@ -52,7 +52,7 @@ class Ledger:
                 self.committed_at[value] = batch.base + at
 
     def acked(self, operation: Operation, base_offset: Offset, node_id: NodeId) -> None:
-        """S14, S28."""
+        """Check S14 and S28 for an acknowledged append."""
         if operation.outcome != "pending":
             raise Violation("S14", f"append {operation.number} is settled twice ({operation.outcome}, acked)", node_id)
         end = base_offset + len(operation.values)
@@ -76,13 +76,13 @@ class Ledger:
                     raise Violation("S14", f"append {operation.number} was refused, and is committed", node_id)
 
     def lost_with(self, node_id: NodeId) -> None:
-        """The process that had accepted them is gone."""
+        """Mark the pending appends of a process that ended as unknown."""
         for operation in self.operations:
             if operation.node_id == node_id and operation.outcome == "pending":
                 operation.outcome = "unknown"
 
     def passed(self, begun_at: Offset, high_watermark: Offset, node_id: NodeId) -> None:
-        """S16: a read sees everything that was acknowledged to anybody before it began."""
+        """Check S16: a read sees everything that was acknowledged before it began."""
         self.barriers += 1
         self.seen_end = max(self.seen_end, high_watermark)
         if high_watermark < begun_at:
@@ -91,7 +91,7 @@ class Ledger:
             raise Violation("S16", f"a read sees {high_watermark}, committed is {self.ghost.committed_end}", node_id)
 
     def check_whole(self) -> None:
-        """S28, at the end: every append is there as a whole, in one piece, or not at all."""
+        """Check S28 at the end: every append is there as a whole, in one piece, or not at all."""
         for operation in self.operations:
             places = [self.committed_at.get(value, -1) for value in operation.values]
             whole = list(range(places[0], places[0] + len(places)))

@@ -1,7 +1,7 @@
-"""Promises about what a node says, checked in the bytes as they leave: S2, S3, S4, S15, S17, S29, and the lane's
+"""Promises about the frames of a node, checked in the bytes as they leave: S2, S3, S4, S15, S17, S29, and the lane's
 rules 1 and 3.
 
-Every frame is decoded by wire/. What it claims must be durable already; nothing else about the sender is believed.
+Every frame is decoded by wire/. Its claims must be durable already; nothing else of the sender is trusted.
 """
 
 from typing import Final
@@ -36,11 +36,11 @@ QUORUM_APIS: Final = frozenset(
 )
 
 LANE_CORRELATION_FIRST: Final = 0x4000_0000
-"""The lane numbers its requests from here on."""
+"""The first correlation id of the lane's own requests."""
 
 
-class Asked:
-    """Requests that reached a node, until they are answered: by connection and correlation id."""
+class PendingRequests:
+    """The requests that reached a node and are not answered yet, by connection and correlation id."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], tuple[int, int, Message]] = {}
@@ -55,7 +55,7 @@ class Asked:
 
 
 def request(node: GhostNode, durable: ElectionState | None, frame: bytes, *, failed: bool) -> Packet:
-    """A request leaves."""
+    """Check a request that leaves; return its packet."""
     api_key = int.from_bytes(frame[:2], "big")
     version = int.from_bytes(frame[2:4], "big")
     if api_key not in QUORUM_APIS:
@@ -85,15 +85,15 @@ def response(
     node: GhostNode,
     durable: ElectionState | None,
     frame: bytes,
-    asked: tuple[int, int, Message] | None,
+    pending: tuple[int, int, Message] | None,
     *,
     failed: bool,
     closed_epoch: int,
 ) -> Packet:
-    """A response leaves; `asked` is the request that it answers, if it is one of the quorum's."""
-    if asked is None:
+    """Check a response that leaves; `pending` is the request that it answers, if that is one of the quorum's."""
+    if pending is None:
         return Packet(frame)
-    api_key, version, question = asked
+    api_key, version, question = pending
     _refuse_failed(node, failed, f"response {api_key}")
     _, message = decode_response(frame, api_key, version)
     match message:
@@ -121,14 +121,14 @@ def _durable_epoch(durable: ElectionState | None) -> int:
 
 
 def _claims(node: GhostNode, durable: ElectionState | None, epoch: int) -> None:
-    """S4: an epoch is durable before it is spoken of. A request that waited for its connection may speak of an
+    """Check S4: an epoch is durable before a frame names it. A request that waited for its connection may name an
     earlier one."""
     if epoch > _durable_epoch(durable):
         raise Violation("S4", f"speaks of epoch {epoch}, durable is {_durable_epoch(durable)}", node.node_id)
 
 
 def _answers(node: GhostNode, durable: ElectionState | None, epoch: int) -> None:
-    """S4: an answer is of now."""
+    """Check S4: an answer is in the present epoch."""
     if epoch not in (-1, _durable_epoch(durable)):
         raise Violation("S4", f"answers in epoch {epoch}, durable is {_durable_epoch(durable)}", node.node_id)
 
@@ -151,21 +151,24 @@ def _vote_response(
 ) -> None:
     if message.error_code or not message.topics:
         return
-    asked = question.topics[0].partitions[0]
+    requested = question.topics[0].partitions[0]
     given = message.topics[0].partitions[0]
     if given.leader_epoch > max(_durable_epoch(durable), node.last_epoch):
         raise Violation("S4", f"answers in epoch {given.leader_epoch}, durable is {durable}", node.node_id)
-    if asked.replica_epoch < _durable_epoch(durable) and (given.vote_granted or not given.error_code):
-        raise Violation("S17", f"a vote request of {asked.replica_epoch} is served in {durable}", node.node_id)
-    if given.vote_granted and (asked.last_offset_epoch, asked.last_offset) < (node.last_epoch, node.end):
+    if requested.replica_epoch < _durable_epoch(durable) and (given.vote_granted or not given.error_code):
+        raise Violation("S17", f"a vote request of {requested.replica_epoch} is served in {durable}", node.node_id)
+    if given.vote_granted and (requested.last_offset_epoch, requested.last_offset) < (
+        node.last_epoch,
+        node.end,
+    ):
         # What leader completeness rests on; with the log as it is when the bytes leave, not as it is remembered.
-        stands = f"{asked.last_offset} of epoch {asked.last_offset_epoch}"
+        stands = f"{requested.last_offset} of epoch {requested.last_offset_epoch}"
         raise Violation(
             "S9", f"grants a log up to {stands}, its own ends at {node.end} of {node.last_epoch}", node.node_id
         )
-    if not given.vote_granted or asked.pre_vote:
+    if not given.vote_granted or requested.pre_vote:
         return
-    epoch, candidate = asked.replica_epoch, asked.replica_id
+    epoch, candidate = requested.replica_epoch, requested.replica_id
     voted = durable.voted_key if durable is not None else None
     if durable is None or durable.epoch != epoch or voted is None or voted.id != candidate:
         raise Violation("S3", f"grants {candidate} its vote of {epoch}, durable is {durable}", node.node_id)
@@ -174,7 +177,7 @@ def _vote_response(
 
 
 def _fetch_request(node: GhostNode, durable: ElectionState | None, message: FetchRequest, *, is_lanes: bool) -> None:
-    """S15: the Fetch is the acknowledgement.
+    """Check S15: the Fetch is the acknowledgement.
 
     One of raft's own, which only looks for the leader, may have waited for its connection while the log was
     truncated. The one leader that could admit it is the one that this replica truncated for, and lacks what was
@@ -200,10 +203,12 @@ def _fetch_response(
     if message.error_code or not message.responses:
         return
     partition = message.responses[0].partitions[0]
-    asked = question.topics[0].partitions[0]
+    requested = question.topics[0].partitions[0]
     current = _durable_epoch(durable)
-    if asked.current_leader_epoch < current and not partition.error_code and asked.current_leader_epoch >= 0:
-        raise Violation("S17", f"a Fetch of epoch {asked.current_leader_epoch} is served in {current}", node.node_id)
+    if requested.current_leader_epoch < current and not partition.error_code and requested.current_leader_epoch >= 0:
+        raise Violation(
+            "S17", f"a Fetch of epoch {requested.current_leader_epoch} is served in {current}", node.node_id
+        )
     if partition.error_code:
         return
     epoch = partition.current_leader.leader_epoch

@@ -1,8 +1,8 @@
-"""What every node's log really is, kept outside the nodes: the ghost log against which all promises are checked.
+"""The true log of every node, kept outside the nodes: the ghost log against which all promises are checked.
 
-For each node: its batches, chained by a hash, where they lie on its disk, and how many of them no crash can take
-away. For the world: who led which epoch, which content belongs to (epoch, offset), what was committed. Fed from
-what the nodes' logs and disks show, never from what they claim.
+For each node it holds the batches, chained by a hash, their places on its disk, and how many of them no crash can take
+away; for the world, the leader of each epoch, the content of each (epoch, offset), and the committed log. It is fed
+from the nodes' logs and disks, never from their claims.
 """
 
 import struct
@@ -57,30 +57,30 @@ class GhostNode:
     names_version: int = -1
     bases: list[Offset] = field(default_factory=list)
     start: Offset = 0
-    """Where its log begins. What lies below is in a snapshot, as it was committed, and counts as held."""
+    """Start of its log. All below is in a snapshot, as it was committed, and counts as held."""
     dead: dict[tuple[Epoch, Offset], bytes] = field(default_factory=dict)
-    """Truncated away, and not appended again since."""
+    """Batches that were truncated away, and not appended again since."""
     truncated_ends: dict[tuple[Epoch, Offset], None] = field(default_factory=dict)
     """Ends (with the epoch before them) that were truncated away at any time."""
     truncating_to: Offset = -1
-    """A truncation is under way: either log is right."""
+    """Target of a truncation that is under way, when either log is right; -1: there is none."""
     kept_end: Offset = -1
-    """While it is dead: what its next life must find at least; -1 while it lives."""
+    """While it is dead, the end that its next life must find at least; -1 while it lives."""
     marked_committed: Offset = 0
-    """What its directory says to be committed."""
+    """The committed offset in its directory."""
     pledged: Offset = 0
-    """Committed with this node's disk counted: never to be lost again."""
+    """End of what was committed with this node's disk counted: it must never be lost again."""
     high_watermark: Offset = -1
-    """In this life."""
+    """The high watermark in this life; -1: unknown."""
     epoch: Epoch = 0
     led_epoch: Epoch = -1
     """The epoch it leads, or led last, in this life; -1 none."""
     led_session: LeaderSession | None = None
-    """Of that epoch, until it follows: what the lane found committed may be seen only after its lane was closed."""
+    """The lane's session of that epoch, until it follows: its commits may be seen only after its lane was closed."""
     votes: dict[Epoch, NodeId] = field(default_factory=dict)
-    """Durably given, its own included."""
+    """Durable votes by epoch, those for itself included."""
     granted: dict[Epoch, NodeId] = field(default_factory=dict)
-    """Said aloud."""
+    """Votes that it has sent, by epoch."""
     durable_epoch: Epoch = 0
 
     @property
@@ -97,14 +97,14 @@ class GhostNode:
 
     @property
     def promised_end(self) -> Offset:
-        """What a recovery must find at least."""
+        """The end that a recovery must find at least."""
         end = self.durable_end
         if self.truncating_to < 0:
             return end
         return max((batch.end for batch in self.batches if batch.end <= min(end, self.truncating_to)), default=0)
 
     def index_of_end(self, end: Offset) -> int:
-        """How many batches lie below `end`; -1 if it lies inside one or beyond the log."""
+        """Return how many batches lie below `end`; -1 if that is inside a batch or beyond the log."""
         low, high = 0, len(self.batches)
         while low < high:
             middle = (low + high) // 2
@@ -116,7 +116,7 @@ class GhostNode:
         return low if found == end else -1
 
     def chain_at(self, end: Offset) -> bytes | None:
-        """The chain of everything below `end`; None if that is no batch's end here."""
+        """Return the chain of everything below `end`; None if no batch ends there."""
         count = self.index_of_end(end)
         if count < 0:
             return None
@@ -124,9 +124,9 @@ class GhostNode:
 
     @property
     def durable_end(self) -> Offset:
-        """What a crash now keeps in the worst case. Segments prepared but not named durably count for nothing.
+        """The end that a crash now keeps in the worst case. Prepared segments without a durable name do not count.
 
-        Of a dead node: what it kept in the worst case. What else its disk happens to hold may be torn.
+        For a dead node, the end that it kept in the worst case. Anything else on its disk may be torn.
         """
         if self.kept_end >= 0:
             return self.kept_end
@@ -143,21 +143,21 @@ class GhostNode:
 
 
 class Ghost:
-    """The world's memory."""
+    """The ghosts of all nodes, and the history of the world."""
 
     def __init__(self, voters: tuple[NodeId, ...]) -> None:
         self.voters = voters
         self.majority = len(voters) // 2 + 1
         self.nodes: dict[NodeId, GhostNode] = {}
         self.leaders: dict[Epoch, tuple[NodeId, int]] = {}
-        """Who led an epoch, and in which of its lives."""
+        """The leader of each epoch, and which of its lives that was."""
         self.identity: dict[tuple[Epoch, Offset], bytes] = {}
         """The chain of the batch that holds this offset in this epoch, for ever."""
         self.committed: list[GhostBatch] = []
         self.committed_chains: dict[Offset, bytes] = {0: b""}
         self.leader_high_watermark: Offset = -1
         self.on_written: Callable[[NodeId, GhostBatch], None] | None = None
-        """Told of every batch when it is first seen in a log, which is the leader's."""
+        """Called with every batch when it is first seen in a log, which is the leader's."""
 
     @property
     def committed_end(self) -> Offset:
@@ -169,13 +169,13 @@ class Ghost:
         return node
 
     def durable_majority(self, end: Offset) -> bool:
-        """Do the disks of a majority of voters hold everything below `end`, come what may?"""
+        """Return whether the disks of a majority of voters hold everything below `end`, even after a crash."""
         return sum(self.nodes[voter].durable_end >= end for voter in self.voters) >= self.majority
 
     # --- watching a log -----------------------------------------------------------------------------------------------
 
     def observe(self, node: GhostNode, log: Log) -> None:
-        """Take in what the node's log has become since the last look."""
+        """Take over the changes of the node's log since the last call."""
         if log.generation != node.generation:
             node.generation = log.generation
             self._shorten(node, log)
@@ -186,7 +186,7 @@ class Ghost:
                 self._add(node, data)
 
     def _shorten(self, node: GhostNode, log: Log) -> None:
-        """A truncation, or a log that has begun anew: find how much of it is the same as before."""
+        """Find how much of a truncated, or newly begun, log is the same as before."""
         fresh = self._fresh(node, log)
         keep = 0
         while keep < min(len(node.batches), len(fresh.batches)):
@@ -209,7 +209,7 @@ class Ghost:
             self._moved_on(node, log)
 
     def _fresh(self, node: GhostNode, log: Log) -> GhostNode:
-        """The node's log as it is now, with what was committed in place of what it has moved on from."""
+        """Return the node's log as it is now, with the committed log in place of the part that it has moved on from."""
         fresh = GhostNode(node.node_id, node.disk)
         if log.start_offset:
             fresh.batches = [batch for batch in self.committed if batch.end <= log.start_offset]
@@ -222,7 +222,7 @@ class Ghost:
         return fresh
 
     def _moved_on(self, node: GhostNode, log: Log) -> None:
-        """S24: what is gone below the log's start is in a durable snapshot."""
+        """Check S24: what is gone below the log's start is in a durable snapshot."""
         node.start = log.start_offset
         snapshots = [parse_checkpoint(name) for name in node.disk.list(LOG_DIRECTORY)]
         if not any(
@@ -240,7 +240,7 @@ class Ghost:
         self._identify(node, batch)
 
     def _identify(self, node: GhostNode, batch: GhostBatch) -> None:
-        """S7 and S8: one content for (epoch, offset), with one past."""
+        """Check S7 and S8: one content for (epoch, offset), with one past."""
         if self.on_written is not None and (batch.epoch, batch.base) not in self.identity:
             self.on_written(node.node_id, batch)
         for offset in range(batch.base, batch.end):
@@ -274,8 +274,8 @@ class Ghost:
     # --- recovery -----------------------------------------------------------------------------------------------------
 
     def recovered(self, node: GhostNode, log: Log) -> None:
-        """S25, S30, S34: a new life's log is the former one's, with at least everything that was durable, and nothing
-        dead; so is what it knows to be committed, and nothing else."""
+        """Check S25, S30, S34: a new life's log is the former one's, with at least all that was durable, and nothing
+        dead; so is its committed offset."""
         kept_end, node.kept_end = node.kept_end, -1
         former = node.batches
         fresh = self._fresh(node, log)
@@ -313,7 +313,7 @@ class Ghost:
     # --- commits ------------------------------------------------------------------------------------------------------
 
     def commit(self, leader: GhostNode, high_watermark: Offset) -> list[GhostBatch]:
-        """The leader's high watermark reached this: what is new in the committed log."""
+        """Commit up to a leader's high watermark; return the new batches of the committed log."""
         count = leader.index_of_end(high_watermark)
         if count < 0:
             raise Violation("S12", f"high watermark {high_watermark} is no batch's end", leader.node_id)
@@ -330,7 +330,7 @@ class Ghost:
         return new
 
     def saved(self, node: GhostNode, state: ElectionState) -> None:
-        """S2, S4: an election was made durable, or may have been."""
+        """Check S2, S4: an election was made durable, or may have been."""
         if state.epoch < node.durable_epoch:
             raise Violation("S4", f"durable epoch falls from {node.durable_epoch} to {state.epoch}", node.node_id)
         node.durable_epoch = state.epoch
@@ -345,7 +345,7 @@ class Ghost:
 
 
 def _read(log: Log, start: Offset) -> Iterator[bytes]:
-    """The batches from `start` on, one by one."""
+    """Yield the batches from `start` on."""
     while start < log.end_offset:
         data = log.read(start, _READ_BYTES)
         at = 0

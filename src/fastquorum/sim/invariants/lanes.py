@@ -1,6 +1,6 @@
-"""A lane under watch: the real one of either twin behind it, every call checked against the seven rules from outside.
+"""A watched lane: it wraps the real one of either twin, and checks every call against the seven rules from outside.
 
-Looks at calls and outputs only, so that what it says about the pure lane it says about the native one too.
+It looks at calls and outputs only, so its checks hold for the pure lane and the native one.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,17 +37,17 @@ class Exchange:
 
 @dataclass(slots=True)
 class Lead:
-    """What was seen of one lead."""
+    """Facts of one lead."""
 
     session: LeaderSession
     since_us: Micros
     exchanges: dict[Connection, Exchange] = field(default_factory=dict)
     contacts: dict[NodeId, Micros] = field(default_factory=dict)
-    """Per voter: when its last valid Fetch came."""
+    """For each voter, when its last valid Fetch came."""
     confirmed: dict[NodeId, Micros] = field(default_factory=dict)
-    """Per voter: when the latest of its Fetches was sent, in world time."""
+    """For each voter, when the latest of its Fetches was sent, in world time."""
     barriers: dict[int, Micros] = field(default_factory=dict)
-    """Barrier to when it began, in world time."""
+    """For each barrier, when it began, in world time."""
 
 
 class WatchedLane:
@@ -77,15 +77,15 @@ class WatchedLane:
         self._lead: Lead | None = None
         self._frozen_end: Offset = -1
         self._accepted_end: Offset = -1
-        """Of the appends that this lead accepted."""
+        """The end of the appends that this lead accepted; -1: none."""
         self.served: dict[Connection, None] = {}
-        """Connections whose frames are the lane's own business now: its own thread may read them."""
+        """Connections whose frames the lane serves now: its own thread may read them."""
         self._fetch: tuple[Connection, bytes] | None = None
         self.leader_contact_us: Micros = -1
-        """When the leader last answered a Fetch to the lane's liking, in whatever terms."""
+        """When the leader last sent a valid answer to a Fetch of the lane, in any session; -1: never."""
         self.last_state: LaneState | None = None
         self.closed_epoch: Epoch = -1
-        """Nothing of this epoch, or an earlier one, may leave any more."""
+        """The last closed epoch: nothing of it, or an earlier one, may leave any more."""
         self._flush_failed = False
 
     @property
@@ -117,8 +117,8 @@ class WatchedLane:
         return self._lane.gathered_bytes
 
     def majority_contact_us(self) -> Micros:
-        """Leader: since when no majority of voters, itself included, has been heard; -1 if it hears itself alone
-        be enough."""
+        """Return since when a leader has had no contact with a majority of voters, itself included; -1 if it alone is a
+        majority."""
         lead = self._lead
         if lead is None:
             return -1
@@ -129,7 +129,7 @@ class WatchedLane:
         return contacts[needed - 1] if len(contacts) >= needed else lead.since_us
 
     def copies_snapshot(self, node_id: NodeId, now_us: Micros) -> None:
-        """Leader: raft/ takes that for a sign of life, too."""
+        """Count a voter's copy of a snapshot as contact, as a leader's raft/ does."""
         if self._lead is not None and any(voter.id == node_id for voter in self._lead.session.voters):
             self._lead.contacts[node_id] = now_us
 
@@ -281,7 +281,7 @@ class WatchedLane:
             self._broken(5, f"an append got offset {offset} after a sync had failed")
 
     def _out(self, outputs: list[Output]) -> list[Output]:
-        """Every output of every call passes here."""
+        """Check the outputs of a call; every output passes here."""
         for output in outputs:
             if isinstance(output, Send):
                 if self._frozen_end >= 0:

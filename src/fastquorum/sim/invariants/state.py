@@ -1,4 +1,4 @@
-"""Promises about what a node is: S1, S4, S5, S6, S9 (elections), S10 to S13 (high watermarks, commits), and that a
+"""Promises about a node's state: S1, S4, S5, S6, S9 (elections), S10 to S13 (high watermarks, commits), and that a
 flushed end is flushed."""
 
 from fastquorum.kernels.lane import LeaderSession
@@ -10,7 +10,7 @@ from fastquorum.sim.report import Violation
 
 
 def check(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replica) -> list[GhostBatch]:
-    """After an event, or before bytes leave. Returns what was newly committed."""
+    """Check a node after an event, or before bytes leave. Return the newly committed batches."""
     log = replica.log
     if log.end_offset != node.end or log.generation != node.generation:
         if node.led_epoch >= 0 and replica.raft.epoch == node.led_epoch and log.generation != node.generation:
@@ -26,7 +26,7 @@ def check(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replica) -> 
 
 
 def check_settled(node: GhostNode, durable: ElectionState | None, replica: Replica) -> None:
-    """Between events: S4. What its directory says to be committed is noted for S34."""
+    """Check S4 between events, and note the committed offset of its directory for S34."""
     node.marked_committed = replica.log.durable_mark.committed
     epoch = replica.raft.epoch
     if epoch < node.epoch:
@@ -44,7 +44,7 @@ def check_settled(node: GhostNode, durable: ElectionState | None, replica: Repli
 
 
 def _check_lead(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replica) -> None:
-    """S1, S5, S9 when a lead begins: the lane opens only then, so that is when it counts."""
+    """Check S1, S5, S9 when a lead begins, which is when the lane opens."""
     session = replica.shell.session
     if not isinstance(session, LeaderSession):
         if session is not None:
@@ -90,7 +90,8 @@ def _check_high_watermark(ghost: Ghost, node: GhostNode, replica: Replica) -> li
 
 
 def _check_commit_rule(ghost: Ghost, node: GhostNode, session: LeaderSession, reached: int) -> None:
-    """S13: durable on a majority, and beyond the epoch's start (never by counting an earlier epoch's entries alone)."""
+    """Check S13: durable on a majority, and beyond the epoch's start (never by counting an earlier epoch's entries
+    alone)."""
     if reached <= session.epoch_start:
         raise Violation("S13", f"commits {reached}, its epoch starts at {session.epoch_start}", node.node_id)
     count = node.index_of_end(reached)
@@ -106,7 +107,7 @@ def _check_commit_rule(ghost: Ghost, node: GhostNode, session: LeaderSession, re
 
 
 def _check_rival_leaders(ghost: Ghost, node: GhostNode, epoch: int, new: list[GhostBatch]) -> None:
-    """S9 from the other side: whoever leads a later epoch already must hold what an earlier one commits now."""
+    """Check S9 from the other side: a leader of a later epoch must hold what an earlier one commits now."""
     for other in ghost.nodes.values():
         if other.led_epoch > epoch and new:
             end = new[-1].end

@@ -1,1 +1,1 @@
-"""One simulated node: its process, its threads, and what reaches and leaves it."""
+"""One simulated node: its process, its threads, and its frames in and out."""

@@ -1,4 +1,4 @@
-"""What reaches one life of a simulated process, and which of its threads takes it: frames, and the ends of syncs."""
+"""Frames and ends of syncs that reach one life of a simulated process, and the thread that takes each."""
 
 from fastquorum.raft import events as ev
 from fastquorum.sim.invariants import timers
@@ -10,7 +10,7 @@ from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 
 class Arrivals:
-    """The lane's own thread takes what is the lane's while the replica's is busy."""
+    """The arrivals of one life. The lane's own thread takes the lane's frames while the replica's thread is busy."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class Arrivals:
         self._thread, self._lane_thread = threads
         self._incarnation = process.incarnation
         self._waiting: dict[int, int] = {}
-        """Frames that came on a connection, and that the replica has not seen."""
+        """The number of frames on each connection that the replica has not seen."""
 
     def arrived(self, number: int, packet: Packet, *, early: bool = False) -> None:
-        """A frame. `early`: before its time, while the replica's thread is in a turn."""
+        """Take a frame. `early`: before its time, while the replica's thread is in a turn."""
         process, thread = self._process, self._lane_thread
         self._transport.arrived(number, packet)
-        timers.heard(process, number, packet)
+        timers.note_arrival(process, number, packet)
         is_heartbeat = isinstance(packet.message, BrokerHeartbeatRequest)
         if isinstance(packet.message, BrokerHeartbeatRequest):
             self._watcher.got_heartbeat(process, packet.message)
@@ -44,7 +44,7 @@ class Arrivals:
             self._to_replica(number, packet, early=early)
 
     def _to_lane(self, number: int, packet: Packet, *, early: bool) -> None:
-        """On the lane's own thread, lock held. What there is no room for is the replica's."""
+        """Give a frame to the lane, on its own thread with the lock held. Frames without room go to the replica."""
         process = self._process
         if process.shell.make_room_for_frame(packet.frame):
             process.shell.perform(process.lane.on_frame(number, packet.frame, process.now_us))
@@ -52,7 +52,8 @@ class Arrivals:
             self._to_replica(number, packet, early=early)
 
     def _answer_beat(self, number: int, packet: Packet) -> None:
-        """On the lane's own thread, lock held. It is the replica's if something before it is to be answered first."""
+        """Answer a heartbeat on the lane's own thread with the lock held; the replica does if an earlier answer is
+        due."""
         process = self._process
         is_pythons = self._waiting.get(number, 0) > 0 or process.replica.connections.owes(number)
         if is_pythons or not process.shell.answer_beat(number, packet.frame, process.now_us):
@@ -71,7 +72,7 @@ class Arrivals:
             self._thread.post(take)
 
     def flushed(self, token: int, code: int) -> None:
-        """A sync is over."""
+        """Take the end of a sync."""
         process = self._process
         if self._incarnation != process.incarnation or not process.is_running:
             return

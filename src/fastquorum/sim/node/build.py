@@ -1,4 +1,4 @@
-"""What a simulated node is made of, by what its seed has chosen."""
+"""Builds a simulated node by its seed's choices."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from fastquorum.types import ZERO_UUID, NodeId, ReplicaKey, Uuid, Voter, VoterSe
 
 
 class Twin(NamedTuple):
-    """What a node can be built of: pure or native, both of the same kind."""
+    """The kernels and lane of a node: both pure, or both native."""
 
     kernels: Kernels
     lane_class: Callable[..., Lane]
@@ -25,7 +25,7 @@ class Twin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """What a node is made of; the same through all its lives."""
+    """The parts of a node that are the same through all its lives."""
 
     member: Member
     config: QuorumConfig
@@ -33,18 +33,18 @@ class Build:
     lane_class: Callable[..., Lane]
     clock: LocalClock
     has_lane_thread: bool
-    """The steady state goes on while the replica's thread is busy (the native reactor)."""
+    """Whether the steady state goes on while the replica's thread is busy (the native reactor)."""
 
 
 def key_of(node_id: NodeId) -> ReplicaKey:
-    """Who a node is: its directory never changes."""
+    """Return a node's key: its directory never changes."""
     return ReplicaKey(node_id, Uuid(node_id.to_bytes(16, "big")))
 
 
 def build_node(
     node_id: NodeId, environment: Environment, twins: tuple[Twin, ...], cluster: ClusterSwarm | None
 ) -> Build:
-    """Return what this node is made of; with a cluster it is one of its controllers."""
+    """Return the parts of a node; with a cluster it is one of its controllers."""
     swarm, voters = environment.swarm, environment.ghost.voters
     at = node_id - 1
     member = Member(
@@ -71,6 +71,6 @@ def build_node(
 
 
 def _voter_set(voters: tuple[NodeId, ...], kraft_version: int) -> VoterSet:
-    """Static voters have no directories."""
+    """Return the voters; static voters have no directories."""
     keys = [key_of(voter) if kraft_version else ReplicaKey(voter, ZERO_UUID) for voter in voters]
     return VoterSet([Voter(key, (endpoint_of(key.id),)) for key in keys])

@@ -1,4 +1,4 @@
-"""The program around one simulated replica: it notes what it hears, and passes on what has to be checked."""
+"""The program around one simulated replica: it notes its events, and passes on those that have to be checked."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from fastquorum.sim.report import Violation
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
 
 _OF_STRANGERS: Final = ("epoch_not_believed", "leader_not_believed")
-"""What is told of one that leaps, or is heard and not believed, where no leader is found."""
+"""Notices of an epoch or a leader that is not trusted."""
 
 
 class SimListener:
@@ -20,7 +20,7 @@ class SimListener:
         self._process = process
         self._watcher = watcher
         self.stopped: tuple[FastQuorumError | None] | None = None
-        """The replica is over, and why."""
+        """Set when the replica is over: its error, if any."""
 
     @property
     def watches_commits(self) -> bool:

@@ -1,4 +1,4 @@
-"""One simulated node: the process that runs a replica now, the disk and the quorum state that outlive it.
+"""One simulated node: the process that runs a replica, and the disk and quorum state that outlive it.
 
 Between two port calls the process may die; wherever the lane lock is free other threads may run: callers, the flusher,
 and the lane's own.
@@ -43,13 +43,13 @@ from fastquorum.types import Micros, NodeId, Offset
 
 
 class Surroundings(Watcher, Protocol):
-    """The world around a process: it is told what happens, and may act upon it."""
+    """The world around a process: it receives the events of the process, and may act on them."""
 
     def interrupt(self, process: "Process") -> None:
-        """Other threads may call now, between two steps of the replica's."""
+        """Let other threads call now, between two steps of the replica's."""
 
     def ended(self, process: "Process") -> None:
-        """It has died."""
+        """Note that the process has died."""
 
 
 class Process:
@@ -62,13 +62,13 @@ class Process:
         self.is_running = False
         self.is_powered = True
         self.is_assembled = False
-        """There is a replica: recovery is over."""
+        """Whether there is a replica: recovery is over."""
         self.has_failed = False
-        """Something could not be stored: nothing may be claimed any more."""
-        self.heard = timers.Heard()
+        """Whether a write has failed: the process may make no claim any more."""
+        self.timer_events = timers.TimerEvents()
         self.may_resign = False
         self.is_disk_full = False
-        """As the replica has said."""
+        """Whether the replica has reported a full disk."""
         self._environment = environment
         self._surroundings = surroundings
         self._prng = prng
@@ -106,7 +106,7 @@ class Process:
         return self.thread.is_behind
 
     def peer_of(self, number: int) -> NodeId:
-        """Who is at the other end of a connection."""
+        """Return the node at the other end of a connection."""
         return self._environment.network.peer_of(self, number)
 
     @property
@@ -127,7 +127,7 @@ class Process:
     # --- life and death -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """A new life: recovery first, which may die or fail as well."""
+        """Begin a new life: recovery first, which may die or fail, too."""
         assert not self.is_running
         self.incarnation += 1
         self.is_running = self.is_powered = True
@@ -136,7 +136,7 @@ class Process:
         self._listener = SimListener(self, self._surroundings)
         self.thread.begin()
         self.transport.begin()
-        self.heard.begin()
+        self.timer_events.begin()
         lock = SimLock(self.hazards)
         self.lane_thread = LaneThread(self, self.thread, lock)
         threads = self.thread, self.lane_thread
@@ -193,7 +193,7 @@ class Process:
         self.lane = lane
 
     def die(self, *, power: bool) -> None:
-        """End here and now: killed, or without power, when the disk loses what was not synced."""
+        """End this life: by a kill, or by a power failure, in which the disk loses what was not synced."""
         if not self.is_running:
             return
         if self._log is not None:
@@ -220,7 +220,7 @@ class Process:
         self.die(power=self.hazards.loses_power)
 
     def died_elsewhere(self, death: ProcessDied) -> None:
-        """On another thread than the replica's: if that one is in a turn, its turn ends here as well."""
+        """Die on another thread than the replica's; if that one is in a turn, its turn ends here, too."""
         if self.thread.in_turn:
             raise death
         self.died(death)
@@ -228,7 +228,7 @@ class Process:
     # --- turns --------------------------------------------------------------------------------------------------------
 
     def settle(self, role_before: RoleName) -> None:
-        """A turn is over: check, plan the next tick, leave if the replica has."""
+        """End a turn: check, plan the next tick, and end if the replica has."""
         if self._listener.stopped is not None:
             self._exit(self._listener.stopped[0])
             return
@@ -250,7 +250,7 @@ class Process:
         self.die(power=False)
 
     def due_us(self) -> list[Micros]:
-        """In world time: when the replica's thread, or the lane's if it is alone, has something to do."""
+        """Return when the replica's thread, or the lane's if it is alone, has something to do, in world time."""
         if self.lane_thread.is_alone:
             lane_us = self.lane.deadline_us if self.lane_thread.is_going else -1
             return [self.build.clock.world_time(lane_us)] if lane_us >= 0 else []
@@ -278,7 +278,7 @@ class Process:
 
     def disconnected(self, number: int) -> None:
         is_for_fetches = self.is_assembled and self.replica.connections.is_for_fetches(number)
-        self.heard.ended(number, self.now_us, is_for_fetches=is_for_fetches)
+        self.timer_events.ended(number, self.now_us, is_for_fetches=is_for_fetches)
         self.thread.post(lambda: self.replica.on_disconnected(number, self.now_us))
 
     def arrived(self, number: int, packet: Packet) -> None:
@@ -293,25 +293,25 @@ class Process:
 
     @property
     def replay(self) -> Replay:
-        """Of a controller."""
+        """The metadata replay of a controller."""
         controller = self.replica.controller
         assert controller is not None, "no controller"
         return controller.replay
 
     def _look_at_image(self) -> None:
-        """Have every other image than the last one checked."""
+        """Report each new image, to be checked."""
         if self.replica.controller is not None and self.replay.image is not self._shown:
             self._shown = self.replay.image
             self._surroundings.shows(self)
 
     @property
     def is_registered(self) -> bool:
-        """Its controller is, in the metadata that it shows."""
+        """Whether its own image holds its controller's registration."""
         controller = self.replica.controller
         return controller is not None and controller.is_registered
 
     def observe(self) -> None:
-        """Hold the node against the ghost."""
+        """Check the node against the ghost."""
         with self.hazards.observing():
             new = state.check(self._environment.ghost, self.ghost, self.incarnation, self.replica)
         if new:
@@ -323,11 +323,11 @@ class Process:
 
     @property
     def takes_calls(self) -> bool:
-        """Would a caller's thread find a replica to call?"""
+        """Whether a caller's thread would find a replica to call."""
         return self.is_running and not self.thread.is_frozen and self.is_assembled
 
     def as_caller(self, action: Callable[[], object]) -> None:
-        """A thread of its own calls, and may find the process dying under it."""
+        """Call on a caller's own thread, which may find the process dying under it."""
         try:
             action()
         except ProcessDied as death:
@@ -339,7 +339,7 @@ class Process:
 
     @property
     def stalled_us(self) -> Micros:
-        """For how long a sync of its has been longer under way than any may be, while its thread was there to see."""
+        """How long a sync has been overdue while its thread ran, in microseconds."""
         begun_us = self.flusher.begun_us
         if begun_us < 0:
             return 0
@@ -368,7 +368,7 @@ class Process:
         self.note(f"saves epoch {election.epoch} leader {election.leader_id} voted {voted}")
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """In this life, if it lasts so long."""
+        """Schedule an action that is dropped if this life ends before."""
         scheduler = self._environment.scheduler
         scheduler.in_life(self, scheduler.now_us + wait_us, action)
 

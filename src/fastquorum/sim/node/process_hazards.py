@@ -1,4 +1,4 @@
-"""What one simulated process runs into at its port calls: its own death, or another thread's turn."""
+"""The hazards of one simulated process at its port calls: its own death, or another thread's turn."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros
 
 CALLS_MAX: Final = 40
-"""A crash that is to come soon comes at one of so many port calls."""
+"""A planned crash comes within this number of port calls."""
 
 
 class ProcessHazards:
@@ -21,11 +21,11 @@ class ProcessHazards:
     def __init__(
         self, process: ProcessView, thread: ReplicaThread, faults: Faults, prng: Prng, interrupt: Callable[[], None]
     ) -> None:
-        """`interrupt`: callers may call now."""
+        """Take `interrupt`, which lets callers call."""
         self.crash_in = 0
         """The process dies at this many port calls from now; 0: it does not."""
         self.loses_power = False
-        """In that death."""
+        """Whether that death is a power failure."""
         self._process = process
         self._thread = thread
         self._faults = faults
@@ -35,17 +35,17 @@ class ProcessHazards:
         self._is_observing = False
 
     def crash_soon(self, prng: Prng, calls_max: int = CALLS_MAX) -> None:
-        """Have the process die at one of its next port calls."""
+        """Let the process die at one of its next port calls."""
         self.crash_in = prng.between(1, calls_max)
         self.loses_power = prng.randrange(3) > 0
 
     def end(self) -> None:
-        """The process is gone."""
+        """Note that the process is gone."""
         self.crash_in = self._depth = 0
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Calls in between are the simulator's own: they meet nothing."""
+        """Exempt the port calls in this block from hazards: they are the simulator's own."""
         self._is_observing = True
         yield
         self._is_observing = False

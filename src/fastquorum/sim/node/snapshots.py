@@ -17,8 +17,8 @@ WRITE_US_MAX: Final = 2_000_000
 
 
 class SimSnapshots:
-    """What is to be written is fixed when it begins; all of it happens at some later moment, unless the process is
-    gone by then."""
+    """The snapshot writer of one incarnation. The content is fixed when a snapshot begins; it is written at some later
+    moment, unless the process has ended by then."""
 
     def __init__(self, process: ProcessView, thread: ReplicaThread, prng: Prng) -> None:
         self._process = process
@@ -49,8 +49,8 @@ class SimSnapshots:
         except FastQuorumError as error:
             result = error
 
-        def told() -> None:
+        def report() -> None:
             done(result)
             process.replica.on_tick(process.now_us)
 
-        self._thread.post(told)
+        self._thread.post(report)

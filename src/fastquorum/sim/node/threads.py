@@ -1,7 +1,7 @@
 """The two threads of one simulated node: the replica's, turn by turn, and the lane's own, which goes on while Python is
 busy with something else. In virtual time.
 
-They know when something has its turn; what is done in it, and what is checked after it, is the process's.
+They decide when a turn comes; the process decides what happens in it, and what is checked after it.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ AT_ONCE_US: Micros = 2
 
 
 class ReplicaThread:
-    """Outlives its process, like the process's disk: `begin` is a new life."""
+    """The replica's thread. It outlives its process, as the disk does: `begin` is a new life."""
 
     def __init__(self, process: ProcessView, scheduler: Scheduler) -> None:
         self.is_frozen = False
@@ -36,10 +36,10 @@ class ReplicaThread:
         self._backlog: deque[Callable[[], None]] = deque()
         self._drain_at_us: Micros = -1
         self._is_tick_due = False
-        """Its timer has fired while it was away."""
+        """Whether its timer has fired while it was away."""
         self._tick_at_us: Micros = -1
         self._at_once_since_us: Micros = NEVER_US
-        """Since when its timer has been due at once, turn by turn."""
+        """Since when its timer has been due at once after each turn."""
         self._blocked_us: Micros = 0
 
     def begin(self) -> None:
@@ -54,23 +54,23 @@ class ReplicaThread:
 
     @property
     def _has_waiting(self) -> bool:
-        """Does anything wait for it that should have happened by now?"""
+        """Whether an event waits for it that should have happened by now."""
         return bool(self._backlog) or self._is_tick_due
 
     @property
     def is_behind(self) -> bool:
-        """As above, or a timer that has its turn at once: not one that would have had it before."""
+        """Whether an event waits, or a timer that is due at once, but not one that would have fired before."""
         return self._has_waiting or self._scheduler.now_us - self._at_once_since_us <= AT_ONCE_US
 
     @property
     def _is_away(self) -> bool:
-        """It has something else to do first."""
+        """Whether it has something else to do first."""
         return self.is_frozen or self.is_busy or self._has_waiting
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
     def post(self, action: Callable[[], None]) -> None:
-        """It does this, now or as soon as it can."""
+        """Run an action, now or as soon as it can."""
         if not self._process.is_running:
             return
         if self._is_away:
@@ -79,12 +79,12 @@ class ReplicaThread:
             self.turn(action)
 
     def post_later(self, action: Callable[[], None]) -> None:
-        """It does this in a turn of its own, behind all that waits."""
+        """Run an action in a turn of its own, behind all that waits."""
         self._backlog.append(action)
         self._plan_drain()
 
     def turn(self, action: Callable[[], None]) -> None:
-        """One call, and what has to be right after it."""
+        """Run one call, and the checks after it."""
         self._blocked_us = 0
         self.in_turn = True
         role = self._process.role
@@ -100,11 +100,11 @@ class ReplicaThread:
             self.busy_until_us = max(self.busy_until_us, self._scheduler.now_us + self._blocked_us)
 
     def blocked(self, duration_us: Micros) -> None:
-        """A call of its turn had to wait this long."""
+        """Note that a call of its turn had to wait this long."""
         self._blocked_us += duration_us
 
     def plan_tick(self) -> None:
-        """When its timer has to fire next, by what is due now."""
+        """Plan the next firing of its timer, by what is due now."""
         now_us = self._scheduler.now_us
         wanted = max(min(self._process.due_us(), default=now_us + MAINTENANCE_US), now_us + 1)
         wanted = min(wanted, now_us + MAINTENANCE_US)
@@ -113,7 +113,7 @@ class ReplicaThread:
             self._at(wanted, lambda: self._tick(wanted))
 
     def note_when_due(self) -> None:
-        """After a turn: is the timer due at once?"""
+        """Note after a turn whether the timer is due at once."""
         now_us = self._scheduler.now_us
         if not 0 <= self._tick_at_us <= now_us + AT_ONCE_US:
             self._at_once_since_us = NEVER_US
@@ -140,7 +140,7 @@ class ReplicaThread:
         self._at(self._drain_at_us, self._drain)
 
     def _drain(self) -> None:
-        """Do the first thing of those that wait: what came in before timers."""
+        """Run the first waiting event: arrivals before timers."""
         self._drain_at_us = -1
         if self.is_frozen:
             return
@@ -154,13 +154,13 @@ class ReplicaThread:
             self._plan_drain()
 
     def _at(self, at_us: Micros, action: Callable[[], None]) -> None:
-        """In this life, if it lasts that long."""
+        """Schedule an action that is dropped if this life ends before."""
         self._scheduler.in_life(self._process, at_us, action)
 
     # --- away ---------------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Stop the thread, as SIGSTOP does."""
         self.is_frozen = True
         self._process.note("is frozen")
 
@@ -172,16 +172,16 @@ class ReplicaThread:
             self._plan_drain()
 
     def stall(self, duration_us: Micros) -> None:
-        """Python is busy with something else; a lane thread is not."""
+        """Keep Python busy with something else; a lane thread goes on."""
         self.busy_until_us = max(self.busy_until_us, self._scheduler.now_us + duration_us)
         self._process.note(f"stalls for {duration_us}")
 
 
 class LaneThread:
-    """Never waits for the replica's thread. What it cannot bear it latches, for the replica to carry out."""
+    """The lane's own thread. It never waits for the replica's; it latches failures for the replica to carry out."""
 
     def __init__(self, process: ProcessView, thread: ReplicaThread, lock: SimLock) -> None:
-        """One life's."""
+        """Make the lane thread of one life."""
         self._process = process
         self._thread = thread
         self._lock = lock
@@ -192,13 +192,13 @@ class LaneThread:
 
     @property
     def is_alone(self) -> bool:
-        """It goes on while Python is busy with something else."""
+        """Whether it runs while Python is busy with something else."""
         is_busy_only = self._process.is_running and self._thread.is_busy and not self._thread.is_frozen
         return is_busy_only and self.is_there
 
     @property
     def is_going(self) -> bool:
-        """Nothing waits for raft/ to decide, nor for the end."""
+        """Whether neither a decision of raft/ nor the end is pending."""
         lane, shell = self._process.lane, self._process.replica.shell
         if lane.mode is LaneMode.CLOSED or lane.has_failed or shell.stopped:
             return False

@@ -1,4 +1,4 @@
-"""What leaves one simulated node, checked against what it may say: `node.ports.Transport`."""
+"""The frames that leave one simulated node, checked against its promises: `node.ports.Transport`."""
 
 from fastquorum.kernels import Buffer
 from fastquorum.sim.environment import Environment
@@ -11,28 +11,29 @@ from fastquorum.types import Endpoint, Micros
 
 
 class PlainTransport:
-    """What real networks add to the port, and the simulated one does not have."""
+    """The parts of the port that only real networks need."""
 
     def favour(self, connection: int) -> None:
-        """Nothing: no connection is put behind another."""
+        """Do nothing: no connection is put behind another."""
 
     def needs_drain(self, connection: int) -> bool:
-        """Whoever is simulated reads."""
+        """Return False: simulated hosts always read."""
         return False
 
     def is_crowded(self) -> bool:
         return False
 
     def last_error(self, endpoint: Endpoint) -> str:
-        """The simulated network gives no reasons."""
+        """Return no reason: the simulated network gives none."""
         return ""
 
     def try_elsewhere(self, endpoint: Endpoint) -> None:
-        """A simulated node has one address."""
+        """Do nothing: a simulated node has one address."""
 
 
 class SimTransport(PlainTransport):
-    """One life's connections are the network's; here are the requests that came on them and wait for an answer."""
+    """The transport of one life. The network has the connections; here are the requests on them that wait for an
+    answer."""
 
     def __init__(
         self, process: ProcessView, thread: ReplicaThread, environment: Environment, watcher: Watcher, prng: Prng
@@ -43,28 +44,28 @@ class SimTransport(PlainTransport):
         self._scheduler = environment.scheduler
         self._watcher = watcher
         self._prng = prng
-        self._asked = emissions.Asked()
+        self._pending = emissions.PendingRequests()
         self._sent_us: dict[tuple[int, int], Micros] = {}
         self._is_wake_planned = False
 
     def begin(self) -> None:
-        """A new life."""
-        self._asked = emissions.Asked()
+        """Begin a new life."""
+        self._pending = emissions.PendingRequests()
         self._sent_us.clear()
 
     def arrived(self, connection: int, packet: Packet) -> None:
-        """A frame came in: if it asks something, an answer may leave."""
+        """Note a frame that came in: if it is a request, an answer may leave."""
         if packet.api is not None:
-            self._asked.add(connection, packet)
+            self._pending.add(connection, packet)
             self._sent_us[connection, int.from_bytes(packet.frame[4:8], "big")] = packet.sent_us
 
     def sent_us(self, connection: int, correlation_id: int) -> Micros:
-        """When the other side sent a request that has arrived here, in world time."""
+        """Return when the other side sent a request that has arrived here, in world time."""
         return self._sent_us[connection, correlation_id]
 
     def connect(self, endpoint: Endpoint) -> int:
         number = self._network.connect(self._process, endpoint)
-        self._process.heard.attempts[number] = self._network.node_at(endpoint)
+        self._process.timer_events.attempts[number] = self._network.node_at(endpoint)
         return number
 
     def send(self, connection: int, frame: Buffer) -> None:
@@ -76,9 +77,9 @@ class SimTransport(PlainTransport):
         if self._network.is_client(process, connection):
             packet = emissions.request(ghost, durable, data, failed=failed)
         else:
-            asked = self._asked.find(connection, data)
+            pending = self._pending.find(connection, data)
             closed_epoch = process.lane.closed_epoch
-            packet = emissions.response(ghost, durable, data, asked, failed=failed, closed_epoch=closed_epoch)
+            packet = emissions.response(ghost, durable, data, pending, failed=failed, closed_epoch=closed_epoch)
         self._watcher.sent(process, connection, packet)
 
     def close(self, connection: int) -> None:

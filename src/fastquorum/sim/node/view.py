@@ -1,4 +1,4 @@
-"""A simulated process as its own parts see it, and what it and they report."""
+"""A simulated process as its own parts see it, and their reports."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -20,16 +20,16 @@ from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 
 class ProcessView(TimedProcess, Host, Protocol):
-    """What threads, connections and listeners use of their process (`node.process`)."""
+    """The part of a process (`node.process`) that its threads, connections and listeners use."""
 
     build: Build
     ghost: GhostNode
     disk: SimDisk
     states: SimStateStore
     is_assembled: bool
-    """There is a replica: recovery is over."""
+    """Whether there is a replica: recovery is over."""
     has_failed: bool
-    """Something could not be stored: nothing may be claimed any more."""
+    """Whether a write has failed: the process may make no claim any more."""
     flusher: SimFlusher
     shell: LaneShell
 
@@ -39,52 +39,52 @@ class ProcessView(TimedProcess, Host, Protocol):
     def role(self) -> RoleName: ...
     @property
     def replay(self) -> Replay:
-        """Of a controller."""
+        """The metadata replay of a controller."""
 
     def due_us(self) -> list[Micros]:
-        """In world time: when the replica's thread, or the lane's if it is alone, has something to do."""
+        """Return when the replica's thread, or the lane's if it is alone, has something to do, in world time."""
 
     def note(self, text: str) -> None: ...
     def observe(self) -> None:
-        """Hold the node against the ghost."""
+        """Check the node against the ghost."""
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """In this life, if it lasts so long."""
+        """Schedule an action that is dropped if this life ends before."""
 
     def as_caller(self, action: Callable[[], object]) -> None:
-        """A thread of its own calls."""
+        """Call on a caller's own thread."""
 
     def port_call(self, label: str) -> None:
-        """As in `hazards.Hazards`."""
+        """Note a call to the outside (see `hazards.Hazards`)."""
 
     def arrive_early(self) -> None:
-        """A frame that is under way to the lane comes now, while the replica's thread is in a turn."""
+        """Let a frame to the lane arrive now, while the replica's thread is in a turn."""
 
     def on_tick(self) -> None: ...
     def on_lane_tick(self) -> None: ...
     def settle(self, role_before: RoleName) -> None:
-        """A turn is over."""
+        """End a turn."""
 
     def died(self, death: ProcessDied) -> None: ...
     def died_elsewhere(self, death: ProcessDied) -> None:
-        """On another thread than the replica's."""
+        """Die on another thread than the replica's."""
 
 
 class Watcher(Protocol):
-    """What is reported of processes to the world around them."""
+    """Reports of processes to the world around them."""
 
     def sent(self, process: ProcessView, connection: int, packet: Packet) -> None:
-        """It sends this."""
+        """Note that a process sends this packet."""
 
     def committed(self, new: list[GhostBatch], process: ProcessView) -> None:
-        """A leader was seen to have committed these."""
+        """Note that a leader has committed these batches."""
 
     def leads(self, process: ProcessView, epoch: Epoch) -> None: ...
     def got_heartbeat(self, process: ProcessView, heartbeat: BrokerHeartbeatRequest) -> None:
-        """A broker's heartbeat has reached it."""
+        """Note that a broker's heartbeat has reached a process."""
 
     def shows(self, process: ProcessView) -> None:
-        """It shows another image of the metadata than before."""
+        """Note that a process shows another metadata image than before."""
 
     def took_snapshot(self, process: ProcessView, snapshot: OffsetAndEpoch) -> None:
-        """A snapshot of its is written."""
+        """Note that a process has written a snapshot."""

@@ -1,1 +1,1 @@
-"""What outlives a simulated process, or stores for it: disks, the thread that syncs, the quorum state, logs."""
+"""The storage of a simulated process: disks, the flusher's thread, the quorum state, logs."""

@@ -19,23 +19,23 @@ TEMPORARY: Final = ".tmp"
 
 
 class DiskFaults:
-    """What is wrong with a disk at the moment; the nemesis turns these knobs."""
+    """The present faults of a disk; the nemesis sets them."""
 
     def __init__(self) -> None:
         self.failing_syncs = 0
-        """So many syncs fail with EIO from now on."""
+        """The number of next syncs that fail with EIO."""
         self.failing_flushes = 0
-        """So many of the flusher's."""
+        """The number of next syncs of the flusher that fail."""
         self.is_full = False
         self.sync_us = 100
-        """Typical time of a sync."""
+        """Typical time of a sync, in microseconds."""
         self.sync_us_max = 1_000
         self.hung_until_us = -1
-        """No sync ends before."""
+        """Time before which no sync ends; -1: the disk does not hang."""
 
 
 class SimDisk:
-    """Survives its process. `attach` gives it the hazards of the one that uses it now."""
+    """A disk, which survives its process. `attach` gives it the hazards of the process that uses it now."""
 
     def __init__(self, node_id: int, prng: Prng, faults: DiskFaults) -> None:
         self.root = f"node-{node_id}"
@@ -54,7 +54,7 @@ class SimDisk:
         self._hazards = hazards
 
     def crash(self) -> None:
-        """Power is lost: a prefix of the directory changes and any legal subset of the sectors remain."""
+        """Lose power: a prefix of the directory changes and any legal subset of the sectors remain."""
         keep = self._prng.randrange(len(self._changes) + 1)
         for _, name, inode in self._changes[:keep]:
             _put(self._durable, name, inode)
@@ -65,7 +65,7 @@ class SimDisk:
         self.names_version += 1
 
     def is_durable(self, name: str) -> bool:
-        """Would a crash now find this file under its name?"""
+        """Return whether this file would have its name after a crash now."""
         inode = self.entries.get(name)
         return (
             inode is not None and self._durable.get(name) is inode and all(name != each for _, each, _ in self._changes)
@@ -148,7 +148,7 @@ class SimDisk:
             raise StorageFailed(detail="no space left", operation=operation, path=self.path(name), errno_code=code)
 
     def refuse_sync(self, operation: str, name: str, inode: Inode | None) -> None:
-        """Fail if a sync is to fail now; what the platter holds then is open."""
+        """Fail if a sync is to fail now; then the content of the platter is unknown."""
         if self.faults.failing_syncs <= 0:
             return
         self.faults.failing_syncs -= 1
@@ -159,7 +159,7 @@ class SimDisk:
         raise FsyncFailed(detail="I/O error", operation=operation, path=self.path(name), errno_code=errno.EIO)
 
     def waited_for_sync(self) -> None:
-        """The caller's own thread waited for a sync."""
+        """Note that the caller's own thread waited for a sync."""
         if self._hazards is not None:
             self._hazards.blocked(self._prng.heavy_tail(self.faults.sync_us, self.faults.sync_us_max))
 
@@ -196,7 +196,7 @@ class SimFile:
         return self._failed
 
     def latch(self) -> None:
-        """A sync of this file failed elsewhere (the flusher's)."""
+        """Note that a sync of this file failed elsewhere (the flusher's)."""
         self._failed = True
 
     def write(self, position: int, data: Buffer) -> None:

@@ -1,4 +1,4 @@
-"""The thread that syncs: takes time, may fail, and says so later than it knows. Implements `storage.ports.FlushPort`.
+"""The thread that syncs: it takes time, may fail, and reports late. Implements `storage.ports.FlushPort`.
 
 The bytes that a sync makes durable are those written before it began. `failed` is set the moment a sync fails; the
 report follows.
@@ -23,16 +23,16 @@ That of a failure takes longer still: until it comes, only the latch keeps the r
 class _Sync(NamedTuple):
     token: int
     files: tuple[tuple[SimFile, int], ...]
-    """With the number of the last change that the sync covers."""
+    """The files, each with the number of the last change that the sync covers."""
 
 
 class SimFlusher:
-    """Belongs to one incarnation; `report` delivers (token, errno) to it."""
+    """The flusher of one incarnation; `report` delivers (token, errno) to it."""
 
     def __init__(self, scheduler: Scheduler, disk: SimDisk, prng: Prng, report: Callable[[int, int], None]) -> None:
         self.failed = False
         self.has_stalled = False
-        """The sync under way has been found to last too long."""
+        """Whether the sync under way has been found to last too long."""
         self._scheduler = scheduler
         self._disk = disk
         self._prng = prng
@@ -43,14 +43,14 @@ class SimFlusher:
         """When the sync began whose report is awaited; -1 none is."""
 
     def is_stalled(self, stall_us_max: Micros) -> bool:
-        """The watchdog: has this sync lasted too long? True once for each."""
+        """Return whether the present sync has lasted too long (the watchdog); True once for each."""
         if self.has_stalled or self.begun_us < 0 or self._scheduler.now_us - self.begun_us <= stall_us_max:
             return False
         self.has_stalled = True
         return True
 
     def take_report(self) -> bool:
-        """The replica hears of the sync's end. True if it had stalled."""
+        """Take the report of the sync's end; return whether it had stalled."""
         had_stalled, self.has_stalled = self.has_stalled, False
         self.begun_us = -1
         return had_stalled
@@ -70,12 +70,12 @@ class SimFlusher:
         self._scheduler.at(max(ends_us, faults.hung_until_us), lambda: self._finish(sync))
 
     def may_finish_now(self) -> None:
-        """The sync ends while the replica's thread is elsewhere; its report is still to come."""
+        """End the sync, maybe, while the replica's thread is elsewhere; its report is still to come."""
         if self._sync is not None and self._disk.faults.hung_until_us <= self._scheduler.now_us:
             self._finish(self._sync)
 
     def end(self) -> None:
-        """The process is gone, and this thread with it."""
+        """End with the process."""
         self._ended = True
         self._sync = None
 

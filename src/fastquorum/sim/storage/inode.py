@@ -13,7 +13,7 @@ SECTOR: Final = 512
 
 
 class Write(NamedTuple):
-    """A change that no sync covers yet. `size` >= 0: a truncation to that size instead."""
+    """A change that no sync covers yet: a write, or, with `size` >= 0, a truncation to that size."""
 
     position: int
     data: bytes
@@ -21,7 +21,7 @@ class Write(NamedTuple):
 
 
 class Inode:
-    """`data` is what readers see (the page cache); `durable` what is on the platter."""
+    """One file: `data` is the page cache that readers see, `durable` the content of the platter."""
 
     __slots__ = ("data", "durable", "is_suspect", "pending", "settled")
 
@@ -30,9 +30,9 @@ class Inode:
         self.durable = bytearray()
         self.pending: list[Write] = []
         self.settled = 0
-        """How many changes are pending no more; with `pending` it numbers all changes of the file's life."""
+        """The number of settled changes; with `pending` it numbers all changes of the file's life."""
         self.is_suspect = False
-        """A sync failed: the page cache is taken for clean, though the platter may hold something else."""
+        """Whether a sync failed: the page cache counts as clean, though the platter may differ."""
 
     def write(self, position: int, data: bytes) -> None:
         end = position + len(data)
@@ -48,24 +48,24 @@ class Inode:
 
     @property
     def changes(self) -> int:
-        """Number of the latest change: what a sync that begins now will cover."""
+        """The number of the latest change, up to which a sync that begins now covers."""
         return self.settled + len(self.pending)
 
     def sync(self, changes: int) -> None:
-        """A sync that began after so many changes has succeeded."""
+        """Note that a sync that began after this number of changes has succeeded."""
         count = max(changes - self.settled, 0)
         for change in self.pending[:count]:
             _apply(self.durable, change)
         self._settle(count)
 
     def fail_sync(self, prng: Prng) -> None:
-        """The kernel marks the pages clean; what reached the platter is anybody's guess."""
+        """Fail a sync: the kernel marks the pages clean, and it is unknown what reached the platter."""
         self.durable = self._survivor(prng)
         self._settle(len(self.pending))
         self.is_suspect = True
 
     def crash(self, prng: Prng) -> None:
-        """Power is lost."""
+        """Lose power."""
         self.durable = self._survivor(prng)
         self.data = bytearray(self.durable)
         self._settle(len(self.pending))
@@ -77,7 +77,7 @@ class Inode:
 
     @property
     def durable_prefix(self) -> int:
-        """How many bytes from the start no crash can take away, as readers see them now."""
+        """Return how many bytes from the start no crash can take away, as readers see them now."""
         end = len(self.durable)
         for change in self.pending:
             end = min(end, change.position)
@@ -103,7 +103,7 @@ class Inode:
         return self._torn(prng, keep_most=mode == 3)
 
     def _torn(self, prng: Prng, *, keep_most: bool) -> bytearray:
-        """Every sector in a state of its own."""
+        """Return the content with each sector in one of its possible states."""
         changes = self.pending
         versions = [bytearray(self.durable)]
         for change in changes:

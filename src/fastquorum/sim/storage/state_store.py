@@ -1,8 +1,8 @@
-"""One node's quorum state: durable when `save` returns, one or the other if it does not. Implements
+"""One node's quorum state: durable when `save` returns; the old or the new one if it does not. Implements
 `storage.ports.StateStore`, as a data directory opens it.
 
-What a killed process has written may be in the page cache alone: the next one finds it, and a power failure before
-that takes it back.
+A write of a killed process may be in the page cache alone: the next process finds it, but a power failure before that
+takes it back.
 """
 
 import errno
@@ -14,11 +14,11 @@ from fastquorum.sim.hazards import Hazards, ProcessDied
 from fastquorum.sim.prng import Prng
 
 SAVE_US = 400
-"""Typical time of a synced transaction."""
+"""Typical time of a synced transaction, in microseconds."""
 
 
 class SimStateStore:
-    """Survives its process."""
+    """The quorum state of one node, which survives its process."""
 
     def __init__(
         self,
@@ -27,13 +27,14 @@ class SimStateStore:
         saved: Callable[[ElectionState], None],
         found: Callable[[ElectionState], None],
     ) -> None:
-        """`saved` is told what is durable from now on; `found` the same of what a killed process has left."""
+        """Take `saved`, called with each durable state, and `found`, called with the state that a killed process has
+        left."""
         self._saved = saved
         self._found = found
         self.durable: ElectionState | None = None
-        """What the next process finds, if the power stays on."""
+        """The state that the next process finds, if the power stays on."""
         self._synced: ElectionState | None = None
-        """What it finds after a power failure."""
+        """The state that it finds after a power failure."""
         self.failing_saves = 0
         self._path = f"node-{node_id}/quorum-state.mdb"
         self._prng = prng
@@ -43,14 +44,14 @@ class SimStateStore:
         self._hazards = hazards
 
     def load(self) -> ElectionState | None:
-        """What is found is durable from here on: it is written once more."""
+        """Load the state; it is durable from here on, since it is written once more."""
         if self.durable is not None and self.durable is not self._synced:
             self._synced = self.durable
             self._found(self.durable)
         return self.durable
 
     def lose_power(self) -> None:
-        """What was not synced is gone."""
+        """Lose all that was not synced."""
         self.durable = self._synced
 
     def save(self, state: ElectionState) -> None:

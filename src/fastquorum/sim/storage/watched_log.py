@@ -1,4 +1,4 @@
-"""The real log, with a bell on truncations: a crash in the middle of one may leave either log."""
+"""The real log, which reports truncations: a crash in the middle of one may leave either log."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Watcher = Callable[[bool, Offset], None]
 
 
 class WatchedLog(Log):
-    """See the module."""
+    """A log that reports its truncations."""
 
     _watcher: Watcher | None = None
 
