@@ -209,7 +209,7 @@ def image_of(records: World) -> dict[tuple[Any, int], tuple[Any, ...]]:
 
 
 def wrong_checkpoints(replica: Path) -> list[int]:
-    """Those that are not what the records come to."""
+    """Return the ends of checkpoints that differ from the image of the records before them."""
     ends = checkpoints(replica)
     world, wrong = World(), []
     world.load(ends[min(ends)])

@@ -31,24 +31,24 @@ def run(out: Path, *arguments: str) -> int:
 def test_it_tells_what_there_is_and_what_was_planted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "logs"
     assert run(out, *SMALL, "--clusters", "2", "--faults", "two-leaders,fenced-leads") == 0
-    printed, told = capsys.readouterr().out, json.loads((out / LIST).read_text())
+    printed, listed = capsys.readouterr().out, json.loads((out / LIST).read_text())
     assert sorted(each.name for each in out.iterdir()) == ["cluster-001", "cluster-002", LIST]
-    for planted in told["planted"]:
+    for planted in listed["planted"]:
         assert f"{planted['kind']}" in printed
         assert str(planted["offset"]) in printed
     assert "2 cluster(s) below" in printed
-    assert told["options"]["faults"] == {"two-leaders": 1, "fenced-leads": 1}
-    assert told["options"]["start_ms"] == START_MS
+    assert listed["options"]["faults"] == {"two-leaders": 1, "fenced-leads": 1}
+    assert listed["options"]["start_ms"] == START_MS
 
 
 def test_as_json_it_prints_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "logs"
     assert run(out, *SMALL, "--format", "json", "--keep-log") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told.pop("directory") == str(out)
-    assert told == json.loads((out / LIST).read_text())
-    assert told["clusters"][0]["start_offset"] == 0
-    assert len(told["clusters"][0]["checkpoints"]) == 23
+    listed = json.loads(capsys.readouterr().out)
+    assert listed.pop("directory") == str(out)
+    assert listed == json.loads((out / LIST).read_text())
+    assert listed["clusters"][0]["start_offset"] == 0
+    assert len(listed["clusters"][0]["checkpoints"]) == 23
 
 
 def test_without_a_seed_it_is_one_that_the_list_names(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_where_nothing_can_be_made_it_says_so(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "printed"),
     [
         (("--brokers", "many"), "--brokers: 'many' is not N or N-M"),
         (("--brokers", "9-3"), "--brokers: 9-3 runs backwards"),
@@ -91,10 +91,10 @@ def test_where_nothing_can_be_made_it_says_so(tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_what_cannot_be_had_is_refused_before_anything_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], printed: str
 ) -> None:
     assert run(tmp_path / "logs", *SMALL, *arguments) == 2
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
     assert not (tmp_path / "logs").exists()
 
 
@@ -169,11 +169,11 @@ def test_ctrl_c_leaves_whole_clusters_no_list_and_a_word_about_it(tmp_path: Path
         while not (out / "cluster-0002").exists():
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, printed = running.communicate(timeout=60)
     finally:
         running.kill()
     assert running.returncode == 130
     whole = sorted(each.name for each in out.iterdir())
     assert whole == [f"cluster-{number:04d}" for number in range(1, len(whole) + 1)]
-    assert f"{out} is incomplete: {len(whole)} of 5000 cluster(s) are whole" in said
-    assert "Traceback" not in said
+    assert f"{out} is incomplete: {len(whole)} of 5000 cluster(s) are whole" in printed
+    assert "Traceback" not in printed

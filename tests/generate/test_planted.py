@@ -50,10 +50,10 @@ class Sown:
 
     def __init__(self, root: Path, kind: Kind, **given: Any) -> None:
         wanted = {"brokers": Span(5, 5), "partitions": Span(12, 12), "hours": 10, "seed": 5, "faults": {kind: 1}}
-        told = generate(str(root), GenerateOptions(**{**wanted, **given}), KERNELS)
-        assert json.loads((root / LIST).read_text()) == json.loads(json.dumps(told))
-        (self.planted,) = told["planted"]
-        (self.cluster,) = told["clusters"]
+        listed = generate(str(root), GenerateOptions(**{**wanted, **given}), KERNELS)
+        assert json.loads((root / LIST).read_text()) == json.loads(json.dumps(listed))
+        (self.planted,) = listed["planted"]
+        (self.cluster,) = listed["clusters"]
         assert self.planted["kind"] == kind
         assert self.planted["cluster_id"] == self.cluster["cluster_id"]
         assert (self.planted["pipeline"], self.planted["finds"]) == FINDERS[kind]
@@ -244,11 +244,11 @@ def test_many_of_every_kind_each_in_a_cluster_at_most_once(tmp_path: Path) -> No
     wanted = GenerateOptions(
         brokers=Span(4, 7), partitions=Span(1, 30), hours=12, seed=9, clusters=15, faults=dict.fromkeys(Kind, 3)
     )
-    told = generate(str(tmp_path / "out"), wanted, KERNELS)
-    assert Counter(each["kind"] for each in told["planted"]) == dict.fromkeys(map(str, Kind), 3)
-    assert len({(each["cluster"], each["kind"]) for each in told["planted"]}) == len(told["planted"])
-    for cluster in told["clusters"]:
-        own = [each for each in told["planted"] if each["cluster"] == cluster["directory"]]
+    listed = generate(str(tmp_path / "out"), wanted, KERNELS)
+    assert Counter(each["kind"] for each in listed["planted"]) == dict.fromkeys(map(str, Kind), 3)
+    assert len({(each["cluster"], each["kind"]) for each in listed["planted"]}) == len(listed["planted"])
+    for cluster in listed["clusters"]:
+        own = [each for each in listed["planted"] if each["cluster"] == cluster["directory"]]
         damaged = {each["directory"] for each in own} - {None}
         sound = next(each["directory"] for each in cluster["replicas"] if each["directory"] not in damaged)
         found = {(each.offset, each.kind) for each in judged(tmp_path / "out" / sound).violations}

@@ -125,14 +125,14 @@ def test_whatever_the_seed_nothing_breaks_an_invariant_or_looks_like_a_story(
         seed=seed, brokers=Span(brokers, brokers), partitions=Span(partitions, partitions), hours=hours,
         replicas=replicas,
     )  # fmt: skip
-    told = generate(str(root), wanted, KERNELS)
+    listed = generate(str(root), wanted, KERNELS)
     replica = root / "cluster-001/controller-1"
     world = judged(replica)
     assert world.violations == []
     assert wrong_checkpoints(replica) == []
     assert offline(replica).verify().findings == []
-    assert told["planted"] == []
-    assert told["clusters"][0]["partitions"] == partitions == len(world.partitions)
+    assert listed["planted"] == []
+    assert listed["clusters"][0]["partitions"] == partitions == len(world.partitions)
     batches = log_batches(replica)
     assert all(each.is_whole for each in batches)
     assert all(a.last_offset + 1 == b.base_offset for a, b in itertools.pairwise(batches))

@@ -1,9 +1,9 @@
-"""Metadata logs as clusters of any size would leave them, made by the real controller in simulated time, with faults
-planted on request and a list of them: input for whoever asks questions of logs, and knows the answers.
+"""Generates metadata logs of clusters of any size by the real controller in simulated time, with planted faults and a
+list of them: input with known answers for queries of logs.
 
-Owns what happens in a made-up cluster and what is done to its files. Must not know who reads them, and has no chance
-and no clock of its own: the seed and the options decide every byte. Source: KIP-631 (records), KIP-630 (snapshots),
-KIP-595 (epochs).
+It owns the events of a generated cluster and the damage to its files. It must not know the readers of the files, and
+has no random numbers or clock of its own: the seed and the options decide every byte. Source: KIP-631 (records),
+KIP-630 (snapshots), KIP-595 (epochs).
 """
 
 from fastquorum.generate.kinds import FINDERS, Kind

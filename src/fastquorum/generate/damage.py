@@ -1,4 +1,4 @@
-"""Damage to one replica's directory, which was a copy of all the others until then. The files are valid but for it."""
+"""Damages one replica's directory, a copy of all the others until then. The files are valid otherwise."""
 
 import os
 import struct
@@ -31,16 +31,16 @@ from fastquorum.storage.names import (
 from fastquorum.types import NodeId, Offset
 
 LATER_MS: Final = 1
-"""Than in the other replicas: of the batches that diverge."""
+"""How much later the timestamps of diverging batches are than in the other replicas, in milliseconds."""
 _EPOCH_AT, _CRC_AT, _CHECKED_FROM, _TIMES_AT = 12, 17, 21, 27
-"""In a batch. The epoch is under no checksum."""
+"""Positions in a batch. The epoch is under no checksum."""
 _CRC: Final = struct.Struct(">I")
 _TIMES: Final = struct.Struct(">qq")
 
 
 @dataclass(slots=True)
 class Victim:
-    """One replica."""
+    """The replica that is damaged."""
 
     disk: DraftDisk
     kernels: Kernels
@@ -48,13 +48,13 @@ class Victim:
     node_id: NodeId
     prng: Prng
     tail: tuple[Batch, ...]
-    """What it alone is given, if it is."""
+    """The batches behind the others' end that it alone gets, if any."""
     spared: tuple[Offset, ...]
-    """Where records are wrong in all replicas: whoever looks for these is to find them in this one as well."""
+    """Offsets of records that are wrong in all replicas: they must be readable in this one, too."""
 
     @property
     def bases(self) -> list[Offset]:
-        """Of its segments, ascending."""
+        """The base offsets of its segments, ascending."""
         names = (parse_segment(name) for name in self.disk.list(LOG_DIRECTORY))
         return [base for base in names if base is not None]
 
@@ -73,7 +73,7 @@ class Victim:
         return self.kernels.batch_headers(self.segment(base), verify_crc=False)
 
     def pick_inner(self) -> Offset:
-        """A segment that is neither the first nor the last one."""
+        """Return a segment that is neither the first nor the last one."""
         bases = self.bases
         first = max(1, int(len(bases) * FAULTS_FROM))
         inner = [*zip(bases[first:-1], bases[first + 1 :], strict=True)]
@@ -94,8 +94,8 @@ class Victim:
 
 
 def divergence(victim: Victim) -> Planted:
-    """The batches of a segment, from its middle on, were written a moment later here, as if another leader had done
-    it. What they say is the same, and so is the last one that a checkpoint covers: nothing else is wrong."""
+    """Date the batches of a segment, from its middle on, a moment later, as if another leader had written them.
+    Their records stay the same, and so does the last batch that a checkpoint covers: nothing else is wrong."""
     base = victim.pick_inner()
     data, infos = bytearray(victim.segment(base)), victim.infos(base)
     covered = victim.checkpoint_ends
@@ -107,7 +107,7 @@ def divergence(victim: Victim) -> Planted:
 
 
 def _stamp_later(kernels: Kernels, data: bytearray, info: BatchInfo) -> None:
-    """Base and largest timestamp, and the checksum over them."""
+    """Set base and largest timestamp, and the checksum over them."""
     at, end = info.position, info.position + info.size_bytes
     times = (info.base_timestamp_ms + LATER_MS, info.max_timestamp_ms + LATER_MS)
     _TIMES.pack_into(data, at + _TIMES_AT, *times)
@@ -115,7 +115,7 @@ def _stamp_later(kernels: Kernels, data: bytearray, info: BatchInfo) -> None:
 
 
 def uncommitted_tail(victim: Victim) -> Planted:
-    """Batches behind everybody else's end: the leader had written them when all stopped."""
+    """Append batches behind the end of the others: the leader had written them when all stopped."""
     log = Log.open(victim.disk, victim.kernels, victim.config, NoFlush())
     with closing(log):
         for batch in victim.tail:
@@ -127,7 +127,7 @@ def uncommitted_tail(victim: Victim) -> Planted:
 
 
 def bit_flip(victim: Victim) -> Planted:
-    """One bit of one batch's records."""
+    """Flip one bit of one batch's records."""
     base = victim.pick_inner()
     data, infos = bytearray(victim.segment(base)), victim.infos(base)
     info = infos[len(infos) // 4 + victim.prng.randrange(max(len(infos) // 2, 1))]
@@ -138,7 +138,7 @@ def bit_flip(victim: Victim) -> Planted:
 
 
 def missing_segment(victim: Victim) -> Planted:
-    """One file of the log is gone, with its index."""
+    """Remove one segment, with its index."""
     base = victim.pick_inner()
     infos = victim.infos(base)
     os.unlink(victim.path(segment_name(base)))
@@ -147,7 +147,7 @@ def missing_segment(victim: Victim) -> Planted:
 
 
 def torn_end(victim: Victim) -> Planted:
-    """The last batch was written in part when the machine stopped: nothing of that segment was known to be synced."""
+    """Cut the last batch short, as when a machine stops in a write to a segment that is not known to be synced."""
     base = victim.bases[-1]
     last = victim.infos(base)[-1]
     os.truncate(victim.path(segment_name(base)), last.position + last.size_bytes // 2)
@@ -161,7 +161,7 @@ def torn_end(victim: Victim) -> Planted:
 
 
 def turn_epoch_back(victim: Victim, planted: Planted) -> None:
-    """The batch at the planted offset is of the planted epoch; a replica may have lost it."""
+    """Set the planted epoch in the batch at the planted offset; a replica may have lost that batch."""
     assert planted.epoch is not None
     base = max(each for each in victim.bases if each <= planted.offset)
     for info in victim.infos(base):

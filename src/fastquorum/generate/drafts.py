@@ -1,6 +1,6 @@
-"""A data directory that is being made, and that nobody counts on before it is whole: nothing in it is ever synced.
+"""A data directory that is being generated: nothing in it is ever synced, since it is not used before it is whole.
 
-Knows nothing of what is written. A file of a log is the kernels' own, but for its syncs.
+It does not depend on the content. A file of a log is the kernels' own, but for its syncs.
 """
 
 import os
@@ -14,13 +14,13 @@ from fastquorum.storage.ports import FileMode
 
 
 class _Unsynced:
-    """A file of the kernels' whose syncs do nothing."""
+    """A file of the kernels whose syncs do nothing."""
 
     def __init__(self, file: SegmentFile) -> None:
         self._file: Final = file
 
     def sync(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -33,7 +33,7 @@ class DraftDisk(RealDisk):
         return cast(SegmentFile, _Unsynced(super().open(name, mode)))
 
     def sync_directory(self, directory: str = "") -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def replace_file(self, name: str, data: bytes) -> None:
         path = self._path(name)
@@ -43,7 +43,7 @@ class DraftDisk(RealDisk):
             os.rename(path + TEMPORARY_SUFFIX, path)
 
     def copy_to(self, root: str) -> None:
-        """All files, to the same places below `root`, which is made. StorageFailed at the first that cannot be had."""
+        """Copy all files to the same places below `root`, which is created. StorageFailed at the first failure."""
         for directory, _, files in os.walk(self.root):
             below = os.path.relpath(directory, self.root)
             os.makedirs(os.path.join(root, below), exist_ok=True)
@@ -54,7 +54,7 @@ class DraftDisk(RealDisk):
 
 
 class NoFlush:
-    """A FlushPort that is never asked: a draft's log is flushed when it rolls, and when it is closed."""
+    """A FlushPort that is never called: a draft's log is flushed when it rolls, and when it is closed."""
 
     failed = False
 

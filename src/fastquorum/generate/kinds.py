@@ -1,7 +1,7 @@
-"""What can be planted, and who is to find it.
+"""The kinds of planted faults and stories, and the pipelines that find them.
 
-Three ways of planting: bytes of one replica are damaged, a record that no controller would write goes into the log of
-all replicas, or the cluster lives through something that is allowed and should worry somebody.
+There are three ways of planting: bytes of one replica are damaged; a record that no controller would write goes into
+the log of all replicas; or the cluster has a story, which is allowed but suspicious.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(StrEnum):
-    """Of a fault or a story."""
+    """The kind of a fault or a story."""
 
     DIVERGENCE = "divergence"
     UNCOMMITTED_TAIL = "uncommitted-tail"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Finder(NamedTuple):
-    """Which pipeline is to find it, and what that says."""
+    """The pipeline that finds a kind, and the finding's name there."""
 
     pipeline: str
     finds: str
@@ -74,18 +74,18 @@ IN_BYTES: Final = (
     Kind.MISSING_SEGMENT,
     Kind.TORN_END,
 )
-"""Of one replica."""
+"""The kinds that damage one replica."""
 
 
 class Room(Enum):
-    """What a fault takes of its cluster, and nothing else like it can have then."""
+    """The part of a cluster that a fault takes for itself."""
 
     REPLICA = auto()
-    """One that is not among the majority."""
+    """A replica that is not among the majority."""
     TIME = auto()
-    """In which nothing else happens."""
+    """A time in which nothing else happens."""
     SNAPSHOT = auto()
-    """One of them; no time, as nothing else is affected."""
+    """A snapshot; no time of its own, as nothing else is affected."""
 
 
 def room_of(kind: Kind) -> Room:

@@ -1,4 +1,4 @@
-"""What is asked for, how it is written, and whether it can be had. Touches nothing."""
+"""The options: how they are written, and whether they can be satisfied. It touches no files."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ START_MS: Final = 1_767_225_600_000
 """2026-01-01T00:00:00Z: when every log begins, unless another time is given."""
 FAULT_HOURS_MIN: Final = 6
 FAULT_BROKERS_MIN: Final = 4
-"""Of three replicas somebody has to be left over."""
+"""Fewest brokers with faults: one more than the replicas of a partition."""
 SLOT_MINUTES: Final = 100
-"""What a story or a wrong record has to itself: an hour at most, and a calm time before and after it."""
+"""Time of a story or a wrong record: an hour at most, and a calm time before and after it."""
 FAULTS_FROM, FAULTS_TO = 0.3, 0.97
 """The part of the time in which anything is planted: after the cluster was set up and the log's beginning was removed,
 and before the end."""
@@ -25,7 +25,7 @@ _LARGEST: Final = {"brokers": 5_000, "partitions": 10_000_000, "clusters": 10_00
 
 
 class Span(NamedTuple):
-    """From least to most, both included; each cluster has a number of its own from it."""
+    """A range, both ends included; each cluster has its own number from it."""
 
     least: int
     most: int
@@ -39,37 +39,37 @@ class GenerateOptions:
     """See `fastquorum generate --help`."""
 
     brokers: Span
-    """Of each cluster."""
+    """The brokers of each cluster."""
     partitions: Span
-    """Of each cluster, when it ends."""
+    """The partitions of each cluster, at its end."""
     hours: int
     seed: int
     clusters: int = 1
     replicas: int = 3
-    """Voters of each cluster: as many directories."""
+    """Voters, and so directories, of each cluster."""
     faults: Mapping[Kind, int] = field(default_factory=dict)
-    """How many of each kind, over all clusters."""
+    """The number of each kind, over all clusters."""
     start_ms: int = START_MS
     keeps_log: bool = False
-    """Nothing is removed: the log begins at offset 0."""
+    """Whether the log keeps its beginning, at offset 0."""
 
     @property
     def slots(self) -> int:
-        """Stories and wrong records that one cluster can hold."""
+        """The number of stories and wrong records that one cluster can hold."""
         return int((FAULTS_TO - FAULTS_FROM) * self.hours * 60) // SLOT_MINUTES
 
     @property
     def minority(self) -> int:
-        """Replicas of one cluster that may be damaged: a majority stays as it is."""
+        """The number of replicas of one cluster that may be damaged: a majority is not."""
         return (self.replicas - 1) // 2
 
     def room_for(self, kind: Kind) -> int:
-        """How many like it one cluster can have."""
+        """Return how many faults of this kind's room one cluster can have."""
         return {Room.REPLICA: self.minority, Room.TIME: self.slots, Room.SNAPSHOT: len(Kind)}[room_of(kind)]
 
 
 def parse_span(text: str, name: str) -> Span:
-    """`N` or `N-M`. UsageError."""
+    """Parse `N` or `N-M`. UsageError."""
     match = _SPAN.fullmatch(text)
     if match is None or not all(is_whole(part) for part in match.groups() if part):
         raise UsageError(f"--{name}: {text!r} is not N or N-M", "as in 100, or 1-100: each cluster draws its own")
@@ -78,7 +78,7 @@ def parse_span(text: str, name: str) -> Span:
 
 
 def parse_faults(text: str) -> dict[Kind, int]:
-    """`KIND[=COUNT],...`, `all` (one of each kind, or `all=COUNT`) or `none`. UsageError that lists the kinds."""
+    """Parse `KIND[=COUNT],...`, `all` (one of each kind, or `all=COUNT`) or `none`. UsageError that lists the kinds."""
     found: dict[Kind, int] = {}
     for part in (each.strip() for each in text.split(",")):
         name, equals, count = part.partition("=")
@@ -97,7 +97,7 @@ def parse_faults(text: str) -> dict[Kind, int]:
 
 
 def check(options: GenerateOptions) -> None:
-    """UsageError if it cannot be had, saying what could."""
+    """Raise UsageError if the options cannot be satisfied, with what could."""
     for name in ("brokers", "partitions"):
         span = getattr(options, name)
         _check_number(name, span.least)

@@ -1,4 +1,4 @@
-"""What each cluster is to be, drawn from the seed before any of them is made: so each comes out the same, whatever the
+"""The plan of each cluster, drawn from the seed before any of them is generated: so each is the same whatever the
 others are."""
 
 import itertools
@@ -13,25 +13,25 @@ from fastquorum.types import LISTENER_NAME, Endpoint, ReplicaKey, Voter, VoterSe
 CONTROLLERS_FROM: Final = 1
 HOST: Final = "localhost"
 PORTS_FROM: Final = 19_091
-"""So that a cluster can be run on one machine."""
+"""First port of the voters, so that a cluster can run on one machine."""
 
 
 class ClusterPlan(NamedTuple):
-    """Of one cluster."""
+    """The plan of one cluster."""
 
     directory: str
-    """Its name, below the directory of all."""
+    """The name of its directory, below the directory of all."""
     cluster_id: str
     voters: VoterSet
     brokers: int
     partitions: int
     kinds: tuple[Kind, ...]
-    """What is planted in it."""
+    """The kinds that are planted in it."""
     seed: int
 
 
 def plan_clusters(options: GenerateOptions) -> list[ClusterPlan]:
-    """Of all of them; `options` were checked."""
+    """Return the plans of all clusters; `options` were checked."""
     prng = Prng(options.seed)
     width = max(3, len(str(options.clusters)))
     kinds = _spread(options, prng.fork())
@@ -63,7 +63,7 @@ def _drawn(span: Span, prng: Prng) -> int:
 
 
 def _spread(options: GenerateOptions, prng: Prng) -> list[list[Kind]]:
-    """Of each kind at most one to a cluster, where there is most room for its like; which one of those, is drawn."""
+    """Spread the kinds, each at most once to a cluster, to one with most room for it; a random one of those."""
     kinds: list[list[Kind]] = [[] for _ in range(options.clusters)]
     wanted = [kind for kind in Kind if options.faults.get(kind)]
     often = sorted(wanted, key=lambda kind: -options.faults[kind])  # who must be nearly everywhere comes first
@@ -75,5 +75,5 @@ def _spread(options: GenerateOptions, prng: Prng) -> list[list[Kind]]:
 
 
 def _like(kinds: list[Kind], kind: Kind) -> int:
-    """How many there are that take the same room."""
+    """Return how many kinds of a cluster take the same room."""
     return sum(room_of(each) is room_of(kind) for each in kinds)

@@ -1,44 +1,44 @@
-"""What was planted: one entry for each fault or story, for whoever checks what was found."""
+"""The entries of the list, one for each planted fault or story, to check findings against."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from fastquorum.controller.state.index import PartitionKey
+from fastquorum.generate.instant_controller import InstantController
 from fastquorum.generate.kinds import FINDERS, Kind
-from fastquorum.generate.lead import Lead
 from fastquorum.types import Epoch, NodeId, Offset
 
 
 @dataclass(slots=True, kw_only=True)
 class Planted:
-    """One of them, in one cluster."""
+    """One planted fault or story of one cluster."""
 
     kind: Kind
     offset: Offset
-    """Where it is, or begins."""
+    """The offset where it is, or begins."""
     end_offset: Offset
-    """Where it is over; exclusive."""
+    """The offset where it ends; exclusive."""
     time_ms: int
-    """Wall clock, when it begins."""
+    """Wall clock at its beginning, in milliseconds."""
     end_ms: int
     epoch: Epoch | None = None
-    """The batch's there, or the checkpoint's."""
+    """The epoch of the batch there, or of the checkpoint."""
     node_id: NodeId | None = None
-    """Whose directory; None: all have it."""
+    """The node with the damaged directory; None: all have the fault."""
     broker: NodeId | None = None
     topic: str | None = None
     topic_id: str | None = None
     partition: int | None = None
     segment: str | None = None
-    """The name of the file, of what is wrong with one."""
+    """The name of the file, if a file is wrong."""
 
-    def name(self, lead: Lead, key: PartitionKey) -> None:
-        """Which partition it is about."""
-        self.topic, self.topic_id = lead.image.topics.by_id[key.topic_id].name, str(key.topic_id)
+    def name(self, controller: InstantController, key: PartitionKey) -> None:
+        """Name the partition that it is about."""
+        self.topic, self.topic_id = controller.image.topics.by_id[key.topic_id].name, str(key.topic_id)
         self.partition = key.partition_id
 
     def as_json(self, cluster_id: str, directory: str) -> dict[str, Any]:
-        """`directory` is the cluster's, `replica` one below it."""
+        """Return the entry as JSON; `directory` is the cluster's, `replica` one below it."""
         finder = FINDERS[self.kind]
         return {
             "cluster_id": cluster_id,
@@ -62,17 +62,22 @@ class Planted:
 
 
 def replica_name(node_id: NodeId) -> str:
-    """Of its directory."""
+    """Return the name of a replica's directory."""
     return f"controller-{node_id}"
 
 
-def begun(lead: Lead, kind: Kind) -> Planted:
-    """Here and now: its end is to be told."""
+def begun(controller: InstantController, kind: Kind) -> Planted:
+    """Begin an entry here and now; `ended` completes it."""
     return Planted(
-        kind=kind, offset=lead.end_offset, end_offset=-1, time_ms=lead.now_ms, end_ms=lead.now_ms, epoch=lead.epoch
+        kind=kind,
+        offset=controller.end_offset,
+        end_offset=-1,
+        time_ms=controller.now_ms,
+        end_ms=controller.now_ms,
+        epoch=controller.epoch,
     )
 
 
-def ended(lead: Lead, planted: Planted) -> None:
-    """It is over."""
-    planted.end_offset, planted.end_ms = lead.end_offset, lead.now_ms
+def ended(controller: InstantController, planted: Planted) -> None:
+    """Complete an entry: it ends here and now."""
+    planted.end_offset, planted.end_ms = controller.end_offset, controller.now_ms

@@ -1,8 +1,8 @@
-"""All clusters, one after another, and the list of what they are and what was planted in them: `planted.json`.
+"""Generates all clusters, one after another, and the list of the clusters and of what is planted: `planted.json`.
 
-A cluster that is being made has a name that no pattern takes for a directory of logs (`.cluster-001`), and is removed
-if it does not get done; the list comes last. So whatever ends a run before its time, what has its name is whole, and
-without a list it is not all.
+An unfinished cluster has a name that no pattern takes for a directory of logs (`.cluster-001`), and is removed if it
+fails; the list comes last. So after any early end of a run, a cluster with its own name is whole, and without a list
+some clusters may be missing.
 """
 
 import dataclasses
@@ -23,46 +23,46 @@ from fastquorum.node.metadata.gc_pause import CollectorAtRest
 LIST: Final = "planted.json"
 FORMAT_VERSION: Final = 1
 LARGE_PARTITIONS: Final = 50_000
-"""Of a cluster from here on, looking for garbage takes longer than making it."""
+"""Partitions from which on Python's garbage collector would take longer than the generation itself."""
 Progress = Callable[[int], None]
 
 
 def generate(
     path: str, options: GenerateOptions, kernels: Kernels, progress: Callable[[int], Progress] | None = None
 ) -> dict[str, Any]:
-    """Make them all below `path`, which is created, or is empty; what the list says.
+    """Generate all clusters below `path`, which is created, or is empty; return the list.
 
-    `progress` is told how much there is to do, and gives what to call with how much more is done.
+    `progress` takes the total amount of work, and returns a function that takes each finished amount.
 
     Raises:
-        UsageError: it cannot be had; nothing was changed.
-        DirectoryError: the directory is not empty, or cannot be made; nothing was changed.
-        OSError, StorageFailed: the disk, as when it is full. What has its name is whole.
+        UsageError: the options cannot be satisfied; nothing was changed.
+        DirectoryError: the directory is not empty, or cannot be created; nothing was changed.
+        OSError, StorageFailed: the disk, as when it is full. A cluster with its own name is whole.
     """
     check(options)
     root = _claim(path)
     plans = plan_clusters(options)
     done = progress(2 * sum(plan.partitions for plan in plans)) if progress is not None else lambda _: None
     clusters = [_make(root, plan, options, kernels, done) for plan in plans]
-    told = {
+    listed = {
         "format_version": FORMAT_VERSION,
         "options": _as_json(options),
         "clusters": [{key: value for key, value in each.items() if key != "planted"} for each in clusters],
         "planted": [planted for each in clusters for planted in each["planted"]],
     }
     with open(os.path.join(root, LIST), "w", encoding="ascii") as file:
-        json.dump(told, file, indent=1)
+        json.dump(listed, file, indent=1)
         file.write("\n")
-    return told
+    return listed
 
 
 def whole_clusters(path: str) -> list[str]:
-    """The names of those that are whole, of a run that was interrupted."""
+    """Return the names of the whole clusters of an interrupted run."""
     return sorted(name for name in os.listdir(path) if name.startswith("cluster-")) if os.path.isdir(path) else []
 
 
 def _claim(path: str) -> str:
-    """DirectoryError."""
+    """Create the directory, or check that it is empty. DirectoryError."""
     root = os.path.abspath(path)
     try:
         os.makedirs(root, exist_ok=True)
@@ -81,20 +81,20 @@ def _make(
     try:
         os.mkdir(draft)
         if plan.partitions < LARGE_PARTITIONS:
-            told = Cluster(draft, plan, options, kernels).make(progress)
+            entry = Cluster(draft, plan, options, kernels).make(progress)
         else:
             with CollectorAtRest():
-                told = Cluster(draft, plan, options, kernels).make(progress)
+                entry = Cluster(draft, plan, options, kernels).make(progress)
         os.rename(draft, os.path.join(root, plan.directory))
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    return told
+    return entry
 
 
 def _as_json(options: GenerateOptions) -> dict[str, Any]:
-    told = {name: getattr(options, name) for name in (each.name for each in dataclasses.fields(options))}
-    return told | {
+    values = {name: getattr(options, name) for name in (each.name for each in dataclasses.fields(options))}
+    return values | {
         "brokers": str(options.brokers),
         "partitions": str(options.partitions),
         "faults": {str(kind): count for kind, count in options.faults.items()},

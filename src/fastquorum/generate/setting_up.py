@@ -1,4 +1,4 @@
-"""How a cluster begins: controllers and brokers register, and the topics are made that it keeps.
+"""The beginning of a cluster: controllers and brokers register, and its permanent topics are created.
 
 Sizes of topics are heavy-tailed (most have a handful of partitions, a few have hundreds), as Zipf's law has it.
 """
@@ -12,8 +12,8 @@ from fastquorum.config import SECOND
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import MINUTE, Calendar
-from fastquorum.generate.herd import FEATURES, Herd
-from fastquorum.generate.lead import Lead
+from fastquorum.generate.instant_controller import InstantController
+from fastquorum.generate.sim_brokers import FEATURES, SimulatedBrokers
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NodeId
 from fastquorum.wire.messages.brokers import ControllerRegistrationRequest
@@ -23,7 +23,7 @@ REPLICATION: Final = 3
 TOPIC_PARTITIONS_MAX: Final = 1_000
 TYPICAL_PARTITIONS: Final = 3
 REQUEST_RECORDS_MAX: Final = 9_500
-"""That a request may come to: what the controller takes, and some room."""
+"""Most records of a request: the controller's limit, less some room."""
 BROKERS_OVER_US: Final = MINUTE
 """The time in which brokers start."""
 _Created = CreateTopicsRequest.CreatableTopic
@@ -48,12 +48,12 @@ class Topics:
     def count(self) -> int:
         return len(self._ends)
 
-    def pick(self, lead: Lead, prng: Prng) -> PartitionKey:
-        """Any partition."""
+    def pick(self, controller: InstantController, prng: Prng) -> PartitionKey:
+        """Return a random partition."""
         number = prng.randrange(self.partition_count)
         at = bisect_right(self._ends, number)
         before = self._ends[at - 1] if at else 0
-        return PartitionKey(lead.image.topics.ids[self.name_of(at)], number - before)
+        return PartitionKey(controller.image.topics.ids[self.name_of(at)], number - before)
 
 
 def replication(broker_count: int) -> int:
@@ -61,7 +61,7 @@ def replication(broker_count: int) -> int:
 
 
 def draw_topics(prng: Prng, partition_count: int) -> list[int]:
-    """The partitions of each topic."""
+    """Draw the number of partitions of each topic."""
     sizes = []
     left = partition_count
     while left:
@@ -71,9 +71,9 @@ def draw_topics(prng: Prng, partition_count: int) -> list[int]:
     return sizes
 
 
-def register_controllers(lead: Lead, calendar: Calendar, prng: Prng) -> None:
-    """Each of its own, once somebody leads."""
-    for number, voter in enumerate(lead.voters):
+def register_controllers(controller: InstantController, calendar: Calendar, prng: Prng) -> None:
+    """Plan the registration of each controller, once one is active."""
+    for number, voter in enumerate(controller.voters):
         listener = ControllerRegistrationRequest.Listener
         feature = ControllerRegistrationRequest.Feature
         request = ControllerRegistrationRequest(
@@ -82,22 +82,22 @@ def register_controllers(lead: Lead, calendar: Calendar, prng: Prng) -> None:
             listeners=[listener(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
             features=[feature(name=name, min_supported_version=a, max_supported_version=b) for name, a, b in FEATURES],
         )
-        calendar.after((1 + number) * SECOND, partial(lead.ask, request))
+        calendar.after((1 + number) * SECOND, partial(controller.ask, request))
 
 
-def start_brokers(calendar: Calendar, herd: Herd) -> None:
-    """One after another."""
-    for number, broker_id in enumerate(herd.ids):
-        _start_broker(calendar, herd, broker_id, 10 * SECOND + number * BROKERS_OVER_US // len(herd.ids))
+def start_brokers(calendar: Calendar, sim_brokers: SimulatedBrokers) -> None:
+    """Plan the starts of all brokers, one after another."""
+    for number, broker_id in enumerate(sim_brokers.ids):
+        _start_broker(calendar, sim_brokers, broker_id, 10 * SECOND + number * BROKERS_OVER_US // len(sim_brokers.ids))
 
 
-def _start_broker(calendar: Calendar, herd: Herd, broker_id: NodeId, at_us: int) -> None:
-    calendar.at(at_us, lambda: herd.start(broker_id))
-    calendar.at(at_us + 2 * SECOND, lambda: herd.unfence(broker_id))
+def _start_broker(calendar: Calendar, sim_brokers: SimulatedBrokers, broker_id: NodeId, at_us: int) -> None:
+    calendar.at(at_us, lambda: sim_brokers.start(broker_id))
+    calendar.at(at_us + 2 * SECOND, lambda: sim_brokers.unfence(broker_id))
 
 
 def topic_requests(prng: Prng, sizes: list[int], factor: int) -> list[CreateTopicsRequest]:
-    """What makes them all, in as few requests as the controller takes."""
+    """Return the fewest requests that create all topics."""
     requests: list[CreateTopicsRequest] = []
     room = 0
     for number, size in enumerate(sizes):
@@ -116,9 +116,9 @@ def topic_requests(prng: Prng, sizes: list[int], factor: int) -> list[CreateTopi
     return requests
 
 
-def create(lead: Lead, request: CreateTopicsRequest) -> None:
-    """All of them."""
-    answer = lead.ask(request)
+def create(controller: InstantController, request: CreateTopicsRequest) -> None:
+    """Create all topics."""
+    answer = controller.ask(request)
     assert isinstance(answer, CreateTopicsResponse)
     refused = [each for each in answer.topics if each.error_code]
     assert not refused, f"{len(refused)} topics are refused, the first with {refused[0]}"

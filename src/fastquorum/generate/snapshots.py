@@ -1,7 +1,7 @@
-"""When a cluster's snapshots are taken, which of them is left out, and which one is wrong.
+"""The times of a cluster's snapshots, with the gaps and the wrong one.
 
-One after another at equal distances, the last one interval before the end. What precedes the first sixth of them is
-removed when the log is closed, as retention would.
+They are taken at equal distances, the last one interval before the end. The log before the first sixth of them is
+removed at the end, as retention would do.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.generate.calendar import HOUR
+from fastquorum.generate.instant_controller import KRAFT_VERSION
 from fastquorum.generate.kinds import Kind
-from fastquorum.generate.lead import KRAFT_VERSION
 from fastquorum.generate.life import Life
 from fastquorum.generate.options import FAULTS_FROM
 from fastquorum.generate.planted import Planted, begun
@@ -22,14 +22,14 @@ COUNT: Final = 24
 COUNT_LARGE: Final = 12
 LARGE_PARTITIONS: Final = 20_000
 GAP: Final = 4
-"""Snapshots that a gap lacks: it is five times as long as the others."""
+"""Snapshots that are missing in a gap: it is five times as long as the others."""
 
 
 class Snapshots:
-    """Of one cluster."""
+    """The snapshots of one cluster."""
 
     def __init__(self, life: Life, hours: int, kinds: Sequence[Kind]) -> None:
-        """All of them are put into the calendar."""
+        """Plan all snapshots in the calendar."""
         self._life = life
         self.taken: Final[list[OffsetAndEpoch]] = []
         self.planted: Final[list[Planted]] = []
@@ -48,37 +48,37 @@ class Snapshots:
 
     @property
     def keep_from(self) -> OffsetAndEpoch:
-        """The earliest one that is kept."""
+        """The earliest snapshot that is kept."""
         return self.taken[self._count // 6 - 1]
 
     def _taker(self, number: int) -> Callable[[], None]:
         return lambda: self._take(number)
 
     def _take(self, number: int) -> None:
-        lead, image = self._life.lead, self._life.lead.image
+        controller, image = self._life.controller, self._life.controller.image
         if number == self._gap_after + GAP + 1:
-            self.planted[-1].end_ms, self.planted[-1].end_offset = lead.now_ms, lead.end_offset
+            self.planted[-1].end_ms, self.planted[-1].end_offset = controller.now_ms, controller.end_offset
         if number == self._wrong:
             image = self._without_a_member(image)
-        self.taken.append(lead.writer.snapshot(image, KRAFT_VERSION, lead.voters, lead.now_ms))
+        self.taken.append(controller.writer.snapshot(image, KRAFT_VERSION, controller.voters, controller.now_ms))
         if number == self._gap_after:
-            gap = begun(lead, Kind.SNAPSHOT_GAP)
+            gap = begun(controller, Kind.SNAPSHOT_GAP)
             self.planted.append(gap)
 
     def _without_a_member(self, image: Image) -> Image:
-        """One ISR is shorter than the log has it."""
+        """Return the image with one ISR shorter than in the log."""
         life = self._life
         while True:
-            key = life.topics.pick(life.lead, life.prng)
-            partition = life.herd.partition(key)
+            key = life.topics.pick(life.controller, life.prng)
+            partition = life.sim_brokers.partition(key)
             if len(partition.isr) > 1:
                 break
-        planted = begun(life.lead, Kind.SNAPSHOT_DIFFERS)
-        planted.name(life.lead, key)
+        planted = begun(life.controller, Kind.SNAPSHOT_DIFFERS)
+        planted.name(life.controller, key)
         planted.end_offset = planted.offset
         follower = next(each for each in reversed(partition.isr) if each != partition.leader)
         planted.broker = follower
         shorter = partition._replace(isr=tuple(each for each in partition.isr if each != follower))
         self.planted.insert(0, planted)
-        level, with_elr = life.lead.state.level, image.features.is_elr_enabled
+        level, with_elr = life.controller.state.level, image.features.is_elr_enabled
         return image.apply([partition_record(key.topic_id, key.partition_id, shorter, level, with_elr=with_elr)])

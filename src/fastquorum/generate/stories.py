@@ -1,4 +1,4 @@
-"""What is allowed and should worry somebody: each far beyond what ordinary life comes to (`life`).
+"""Stories: allowed but suspicious events, each far beyond the ordinary ones (`life`).
 
 * election storm: twelve leaders of the quorum within six minutes. Ordinary: one in eight hours.
 * flapping broker: one broker dies and is back six times within half an hour. Ordinary: once in three hours.
@@ -6,7 +6,7 @@
   restart of one of its brokers, and hardly ever else.
 * record-mix change: a topic's configuration is changed 600 times within forty minutes. Ordinary: once in two hours.
 
-The fifth, a gap between snapshots, is nothing that happens: see `snapshots`.
+The fifth, a gap between snapshots, is not an event: see `snapshots`.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,16 +26,16 @@ CHANGES, CHANGE_EVERY_US = 600, 4 * SECOND
 
 
 def election_storm(life: Life) -> Planted:
-    planted = begun(life.lead, Kind.ELECTION_STORM)
+    planted = begun(life.controller, Kind.ELECTION_STORM)
     _repeat(life, planted, STORM_ELECTIONS, STORM_EVERY_US, life.change_leader)
     return planted
 
 
 def flapping_broker(life: Life) -> Planted:
-    planted = begun(life.lead, Kind.FLAPPING_BROKER)
+    planted = begun(life.controller, Kind.FLAPPING_BROKER)
     key = life.pick_whole()
     assert key is not None, "in a calm time partitions are whole"
-    planted.broker = broker_id = life.herd.partition(key).leader
+    planted.broker = broker_id = life.sim_brokers.partition(key).leader
 
     def flap() -> None:
         life.restart(broker_id, FLAP_DOWN_US, is_crash=True, rejoin_us=MINUTE // 2)
@@ -45,21 +45,21 @@ def flapping_broker(life: Life) -> Planted:
 
 
 def isr_churn(life: Life) -> Planted:
-    planted = begun(life.lead, Kind.ISR_CHURN)
+    planted = begun(life.controller, Kind.ISR_CHURN)
     key = life.pick_whole()
     assert key is not None, "in a calm time partitions are whole"
-    planted.name(life.lead, key)
+    planted.name(life.controller, key)
 
     def churn() -> None:
         follower = life.shrink(key)
-        life.calendar.after(CHURN_EVERY_US // 2, lambda: life.herd.catch_up(follower, [key]))
+        life.calendar.after(CHURN_EVERY_US // 2, lambda: life.sim_brokers.catch_up(follower, [key]))
 
     _repeat(life, planted, CHURNS, CHURN_EVERY_US, churn, rest_us=CHURN_EVERY_US // 2)
     return planted
 
 
 def record_mix_change(life: Life) -> Planted:
-    planted = begun(life.lead, Kind.RECORD_MIX_CHANGE)
+    planted = begun(life.controller, Kind.RECORD_MIX_CHANGE)
     number = life.prng.randrange(life.topics.count)
     planted.topic = life.topics.name_of(number)
     _repeat(life, planted, CHANGES, CHANGE_EVERY_US, lambda: life.configure(number, life.prng.between(1, 14)))
@@ -69,10 +69,10 @@ def record_mix_change(life: Life) -> Planted:
 def _repeat(
     life: Life, planted: Planted, count: int, every_us: int, act: Callable[[], None], *, rest_us: int = 0
 ) -> None:
-    """So many times, the first at once; it is over when the last is, rest_us later."""
+    """Repeat an action, the first time at once; the story ends rest_us after the last."""
     for number in range(count):
         life.calendar.after(number * every_us, act)
-    life.calendar.after((count - 1) * every_us + rest_us + SECOND // 1000, lambda: ended(life.lead, planted))
+    life.calendar.after((count - 1) * every_us + rest_us + SECOND // 1000, lambda: ended(life.controller, planted))
 
 
 STORIES: Final[Mapping[Kind, Callable[[Life], Planted]]] = MappingProxyType(
@@ -83,4 +83,4 @@ STORIES: Final[Mapping[Kind, Callable[[Life], Planted]]] = MappingProxyType(
         Kind.RECORD_MIX_CHANGE: record_mix_change,
     }
 )
-"""Each is to be called in the calm time of its own."""
+"""The function of each story, to be called in its own calm time."""

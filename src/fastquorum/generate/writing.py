@@ -1,6 +1,7 @@
-"""One log that is being written: batches at its end, snapshots beside it, and a tail that not every replica gets.
+"""Writes one log: batches at its end, snapshots beside it, and a tail that not every replica gets.
 
-By the product's own log, over a disk that syncs nothing. Knows no controller: values and control records in, files out.
+It uses the product's own log over a disk that syncs nothing. It knows no controller: values and control records in,
+files out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from fastquorum.wire.records.metadata import encode_metadata_record
 
 
 class Batch(NamedTuple):
-    """As `Log.append_batch` takes it."""
+    """A batch as `Log.append_batch` takes it."""
 
     data: bytes
     base_offset: Offset
@@ -32,7 +33,7 @@ class Batch(NamedTuple):
 
 
 class LogWriter:
-    """Of the first replica's directory, which was formatted; the others' are copies."""
+    """The writer of the first replica's formatted directory; the others are copies."""
 
     def __init__(self, disk: DraftDisk, kernels: Kernels, config: QuorumConfig) -> None:
         self._disk = disk
@@ -44,17 +45,17 @@ class LogWriter:
 
     @property
     def end_offset(self) -> Offset:
-        """Of the next record."""
+        """The offset of the next record."""
         return self._last.next_offset
 
     def append(self, values: Sequence[bytes], epoch: Epoch, timestamp_ms: int) -> None:
-        """One batch of metadata records."""
+        """Append one batch of metadata records."""
         base = self.end_offset
         data = self._kernels.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=timestamp_ms)
         self._add(Batch(data, base, base + len(values), epoch, timestamp_ms))
 
     def append_control(self, messages: Sequence[Message], epoch: Epoch, timestamp_ms: int) -> None:
-        """One control batch."""
+        """Append one control batch."""
         base = self.end_offset
         data = control.encode_batch(self._kernels, messages, base, epoch, timestamp_ms)
         self._add(Batch(data, base, base + len(messages), epoch, timestamp_ms))
@@ -67,22 +68,22 @@ class LogWriter:
             append(self._log, batch)
 
     def begin_tail(self) -> None:
-        """What follows is not in this log, and was never committed: see `tail`."""
+        """Begin the tail: batches that are not in this log, and never committed (see `tail`)."""
         self._tail = []
 
     @property
     def tail(self) -> Sequence[Batch]:
-        """What came after `begin_tail`; nothing without it."""
+        """Return the batches after `begin_tail`; empty without it."""
         return self._tail or ()
 
     def roll(self) -> None:
-        """Go on in a new file."""
+        """Go on in a new segment."""
         self._log.roll()
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def snapshot(self, image: Image, kraft_version: int, voters: VoterSet, now_ms: int) -> OffsetAndEpoch:
-        """Of all that is in the log, which the image is meant to be; its id."""
+        """Write a snapshot of the image, which holds the whole log; return its id."""
         place = OffsetAndEpoch(self.end_offset, self._last.epoch)
         times = CheckpointTimes.at(now_ms)._replace(last_contained_ms=self._last.timestamp_ms)
         batches = checkpoint_batches(
@@ -104,8 +105,8 @@ class LogWriter:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def close(self, keep_from: Offset | None) -> Offset:
-        """As a node that stops; but what lies wholly below keep_from, where a snapshot ends, is removed (None: nothing
-        is). Where the log begins then."""
+        """Close the log as a node does; return its start offset. First remove the segments that lie wholly below
+        keep_from, where a snapshot ends; None: remove nothing."""
         if keep_from is not None:
             self._log.remove_before(keep_from)
         start = self._log.start_offset
@@ -113,13 +114,13 @@ class LogWriter:
         return start
 
     def abandon(self) -> None:
-        """It is not going to be whole."""
+        """Give the log up: it will not be whole."""
         self._log.abandon()
         self._log.close()
 
 
 def append(log: Log, batch: Batch) -> None:
-    """At the log's end."""
+    """Append a batch at the log's end."""
     log.append_batch(
         batch.data,
         base_offset=batch.base_offset,

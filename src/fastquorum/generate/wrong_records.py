@@ -1,7 +1,7 @@
-"""Records that no controller writes: each breaks one invariant of the log, in all replicas, and what follows is sound.
+"""Records that no controller writes: each breaks one invariant of the log, in all replicas, and the rest is sound.
 
-Each is written past the controller's decisions, into its log and its image, and put right seconds later by the real
-controller where that is how such a thing ends. What a batch in between leaves standing is wrong only in the one way.
+Each is written into the controller's log and image without a decision, and seconds later the real controller repairs
+it, where it would. Between the two only this one invariant is broken.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from fastquorum.wire.records.topics import PartitionChangeRecord
 
 EPOCH_JUMP: Final = 5
 WRONG_BROKER_EPOCH: Final = 3
-"""So much above its offset."""
+"""How far the wrong epoch is above the record's offset."""
 REPAIR_US: Final = 5 * SECOND
 
 
@@ -34,73 +34,73 @@ def _whole(life: Life) -> PartitionKey:
 
 
 def _planted(life: Life, kind: Kind, key: PartitionKey) -> Planted:
-    planted = begun(life.lead, kind)
-    planted.name(life.lead, key)
+    planted = begun(life.controller, kind)
+    planted.name(life.controller, key)
     return planted
 
 
 def leader_not_in_isr(life: Life) -> Planted:
-    """A follower leads, and is not in the ISR."""
+    """Let a follower lead that is not in the ISR."""
     key = _whole(life)
-    planted, partition = _planted(life, Kind.LEADER_NOT_IN_ISR, key), life.herd.partition(key)
+    planted, partition = _planted(life, Kind.LEADER_NOT_IN_ISR, key), life.sim_brokers.partition(key)
     planted.broker = leader = partition.replicas[-1]
     isr = [each for each in partition.isr if each != leader]
     wrong = PartitionChangeRecord(partition_id=key.partition_id, topic_id=key.topic_id, leader=leader, isr=isr)
-    life.lead.append([wrong])
-    ended(life.lead, planted)
-    life.calendar.after(REPAIR_US, lambda: life.herd.propose(leader, {key: partition.isr}))
+    life.controller.append([wrong])
+    ended(life.controller, planted)
+    life.calendar.after(REPAIR_US, lambda: life.sim_brokers.propose(leader, {key: partition.isr}))
     return planted
 
 
 def isr_outside_replicas(life: Life) -> Planted:
-    """One more is in the ISR, who holds no replica."""
+    """Add a broker without a replica to an ISR."""
     key = _whole(life)
-    planted, partition = _planted(life, Kind.ISR_OUTSIDE_REPLICAS, key), life.herd.partition(key)
-    planted.broker = next(each for each in life.herd.ids if each not in partition.replicas)
+    planted, partition = _planted(life, Kind.ISR_OUTSIDE_REPLICAS, key), life.sim_brokers.partition(key)
+    planted.broker = next(each for each in life.sim_brokers.ids if each not in partition.replicas)
     isr = [*partition.isr, planted.broker]
-    life.lead.append([PartitionChangeRecord(partition_id=key.partition_id, topic_id=key.topic_id, isr=isr)])
-    ended(life.lead, planted)
-    life.calendar.after(REPAIR_US, lambda: life.herd.propose(partition.leader, {key: partition.isr}))
+    life.controller.append([PartitionChangeRecord(partition_id=key.partition_id, topic_id=key.topic_id, isr=isr)])
+    ended(life.controller, planted)
+    life.calendar.after(REPAIR_US, lambda: life.sim_brokers.propose(partition.leader, {key: partition.isr}))
     return planted
 
 
 def partition_epoch_jump(life: Life) -> Planted:
-    """The partition as it is, said once more, with an epoch far above."""
+    """Repeat a partition's record with an epoch far above."""
     key = _whole(life)
-    planted, state = _planted(life, Kind.PARTITION_EPOCH_JUMP, key), life.lead.state
-    partition = life.herd.partition(key)
+    planted, state = _planted(life, Kind.PARTITION_EPOCH_JUMP, key), life.controller.state
+    partition = life.sim_brokers.partition(key)
     later = partition._replace(partition_epoch=partition.partition_epoch + EPOCH_JUMP)
     record = partition_record(
         key.topic_id, key.partition_id, later, state.level, with_elr=state.image.features.is_elr_enabled
     )
     assert record_version(record, state.level) == state.level.partition_version
-    life.lead.append([record])
-    ended(life.lead, planted)
+    life.controller.append([record])
+    ended(life.controller, planted)
     return planted
 
 
 def broker_epoch_not_offset(life: Life) -> Planted:
-    """A broker is restarted, and its registration has another epoch than the record's offset."""
-    planted = begun(life.lead, Kind.BROKER_EPOCH_NOT_OFFSET)
-    planted.broker = broker_id = life.prng.pick(life.herd.ids)
+    """Restart a broker, and give its registration another epoch than the record's offset."""
+    planted = begun(life.controller, Kind.BROKER_EPOCH_NOT_OFFSET)
+    planted.broker = broker_id = life.prng.pick(life.sim_brokers.ids)
 
     def tamper(records: Sequence[Message]) -> Sequence[Message]:
         registration = records[-1]
         assert isinstance(registration, RegisterBrokerRecord), registration
-        planted.offset = life.lead.end_offset + len(records) - 1
-        planted.end_offset, planted.epoch = planted.offset + 1, life.lead.epoch
-        planted.time_ms = planted.end_ms = life.lead.now_ms
+        planted.offset = life.controller.end_offset + len(records) - 1
+        planted.end_offset, planted.epoch = planted.offset + 1, life.controller.epoch
+        planted.time_ms = planted.end_ms = life.controller.now_ms
         registration.broker_epoch = planted.offset + WRONG_BROKER_EPOCH
         return records
 
-    life.restart(broker_id, 2 * MINUTE, is_crash=False, before_return=lambda: life.lead.tamper_with_next(tamper))
+    life.restart(broker_id, 2 * MINUTE, is_crash=False, before_return=lambda: life.controller.tamper_with_next(tamper))
     return planted
 
 
 def fenced_leads(life: Life) -> Planted:
-    """A broker dies and is fenced, and one partition that it leads has another leader only a second later."""
+    """Kill and fence a broker; one partition that it leads gets another leader only a second later."""
     key = _whole(life)
-    planted, broker_id = _planted(life, Kind.FENCED_LEADS, key), life.herd.partition(key).leader
+    planted, broker_id = _planted(life, Kind.FENCED_LEADS, key), life.sim_brokers.partition(key).leader
     planted.broker = broker_id
     left: list[Message] = []
 
@@ -108,15 +108,17 @@ def fenced_leads(life: Life) -> Planted:
         kept = [each for each in records if not _elects(each, key)]
         left.extend(each for each in records if _elects(each, key))
         assert len(left) == 1, f"{broker_id} led {key}"
-        planted.offset, planted.epoch = life.lead.end_offset + len(kept) - 1, life.lead.epoch
-        planted.time_ms = life.lead.now_ms
+        planted.offset, planted.epoch = life.controller.end_offset + len(kept) - 1, life.controller.epoch
+        planted.time_ms = life.controller.now_ms
         return kept
 
     def repair() -> None:
-        planted.end_offset, planted.end_ms = life.lead.end_offset, life.lead.now_ms
-        life.lead.append(left)
+        planted.end_offset, planted.end_ms = life.controller.end_offset, life.controller.now_ms
+        life.controller.append(left)
 
-    life.calendar.after(SESSION_US + SECOND, lambda: life.lead.tamper_with_next(tamper))  # just before the fencing
+    life.calendar.after(
+        SESSION_US + SECOND, lambda: life.controller.tamper_with_next(tamper)
+    )  # just before the fencing
     life.restart(broker_id, 2 * MINUTE, is_crash=True)
     life.calendar.after(SESSION_US + 2 * SECOND, repair)
     return planted
@@ -129,28 +131,28 @@ def _elects(record: Message, key: PartitionKey) -> bool:
 
 
 def two_leaders(life: Life) -> Planted:
-    """An epoch has begun, and is said to have another leader seconds later. (Of one that began long ago the log may
-    not say any more who led it.)"""
-    lead, planted = life.lead, begun(life.lead, Kind.TWO_LEADERS)
+    """Name another leader of an epoch seconds after it began. (The log may no longer hold the leader of an epoch that
+    began long ago.)"""
+    controller, planted = life.controller, begun(life.controller, Kind.TWO_LEADERS)
     life.change_leader()
 
     def contradict() -> None:
-        other = next((each for each in lead.voters.ids if each != lead.leader_id), lead.leader_id + 1)
-        granting = [other, *(each for each in lead.voters.ids if each != other)][: lead.voters.majority]
-        planted.offset, planted.epoch, planted.time_ms = lead.end_offset, lead.epoch, lead.now_ms
-        lead.append_control([leader_change(other, lead.voters, granting)])
-        ended(lead, planted)
+        other = next((each for each in controller.voters.ids if each != controller.leader_id), controller.leader_id + 1)
+        granting = [other, *(each for each in controller.voters.ids if each != other)][: controller.voters.majority]
+        planted.offset, planted.epoch, planted.time_ms = controller.end_offset, controller.epoch, controller.now_ms
+        controller.append_control([leader_change(other, controller.voters, granting)])
+        ended(controller, planted)
 
     life.calendar.after(REPAIR_US, contradict)
     return planted
 
 
 def epoch_backwards(life: Life) -> Planted:
-    """A no-op, whose batch is given an earlier epoch when the log is closed: that is under no checksum."""
-    planted = begun(life.lead, Kind.EPOCH_BACKWARDS)
-    planted.epoch = life.lead.epoch - 1
-    life.lead.no_op()
-    ended(life.lead, planted)
+    """Write a no-op whose batch gets an earlier epoch when the log is closed: the epoch is under no checksum."""
+    planted = begun(life.controller, Kind.EPOCH_BACKWARDS)
+    planted.epoch = life.controller.epoch - 1
+    life.controller.no_op()
+    ended(life.controller, planted)
     return planted
 
 
@@ -165,4 +167,4 @@ PLANTS: Final[Mapping[Kind, Callable[[Life], Planted]]] = MappingProxyType(
         Kind.FENCED_LEADS: fenced_leads,
     }
 )
-"""Each is to be called in the calm time of its own."""
+"""The function of each wrong record, to be called in its own calm time."""

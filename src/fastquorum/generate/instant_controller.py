@@ -1,7 +1,7 @@
-"""The controllers of a cluster without a quorum: whoever leads decides, and what it decides is in the log at once.
+"""The controllers of a cluster without a quorum: the active one decides, and its decisions are in the log at once.
 
-The real controller, its records and answers (`controller/`), as `node.metadata.controller` runs it; what is missing is
-all that takes part in agreeing. Time moves only by the caller's hand.
+They are the real controller, its records and answers (`controller/`), as `node.metadata.controller` runs it, without
+the consensus. Only the caller moves time.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,8 @@ KRAFT_VERSION: Final = 1
 Tamper = Callable[[Sequence[Message]], Sequence[Message]]
 
 
-class Lead:
-    """Whoever leads at the moment; nobody does until `elect`."""
+class InstantController:
+    """The active controller of a cluster without a quorum; there is none until `elect`."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Lead:
         self.voters: Final = voters
         self.settings: Final = settings
         self.now_us: Micros = 0
-        """Since the log began."""
+        """Time since the log began."""
         self.appended_us: Micros = 0
-        """When a batch was last written."""
+        """When the last batch was written."""
         self.leader_id: NodeId = NO_NODE
         self.epoch: Epoch = 0
         self._chance = chance
@@ -60,7 +60,7 @@ class Lead:
 
     @property
     def state(self) -> ControllerState:
-        """Of the active controller."""
+        """The state of the active controller."""
         assert self._state is not None, "nobody leads"
         return self._state
 
@@ -70,18 +70,18 @@ class Lead:
 
     @property
     def now_ms(self) -> int:
-        """The wall clock."""
+        """The wall clock, in milliseconds."""
         return self._start_ms + self.now_us // 1000
 
     @property
     def end_offset(self) -> Offset:
-        """Of the next record."""
+        """The offset of the next record."""
         return self.writer.end_offset
 
     # --- who leads ----------------------------------------------------------------------------------------------------
 
     def elect(self, leader_id: NodeId, first_values: Sequence[bytes] = ()) -> Offset:
-        """Another epoch begins; its first offset. `first_values`: the first leader appends these."""
+        """Begin another epoch; return its first offset. `first_values`: the values that the first leader appends."""
         base, image = self.end_offset, self._image if self._state is None else self._state.image
         granting = [leader_id, *(each for each in self.voters.ids if each != leader_id)][: self.voters.majority]
         records: list[Message] = [leader_change(leader_id, self.voters, granting)]
@@ -106,7 +106,7 @@ class Lead:
         return base
 
     def append_control(self, messages: Sequence[Message]) -> Offset:
-        """A control batch of this epoch, whatever it says; its first offset."""
+        """Append any control batch of this epoch; return its first offset."""
         base = self.end_offset
         self.writer.append_control(messages, self.epoch, self.now_ms)
         self.appended_us = self.now_us
@@ -116,7 +116,7 @@ class Lead:
     # --- what it does -------------------------------------------------------------------------------------------------
 
     def ask(self, message: Message) -> Message:
-        """A request: its records are written; the answer. It must not be one that is refused as a whole."""
+        """Decide a request, write its records, and return the answer. It must not be refused as a whole."""
         state = self.state
         note_contact(state, message, self.now_us)
         decision = decide(state, message, message.__class__.__wire__.versions.last, self.now_us, self._chance)
@@ -125,7 +125,7 @@ class Lead:
         return decision.answer
 
     def append(self, records: Sequence[Message], *, is_atomic: bool = True) -> Offset:
-        """Write records, in as many batches as the controller would; the first one's offset."""
+        """Write records, in as many batches as the controller would; return the first offset."""
         base = self.end_offset
         if records and self._tamper is not None:
             records, self._tamper = self._tamper(records), None
@@ -143,21 +143,21 @@ class Lead:
         self.appended_us = self.now_us
 
     def tamper_with_next(self, tamper: Tamper) -> None:
-        """What is decided next is written as this has it."""
+        """Let `tamper` change the records of the next decision before they are written."""
         self._tamper = tamper
 
     def no_op(self) -> Offset:
-        """As a leader that has nothing else to write; its offset."""
+        """Append a no-op, as an idle leader does; return its offset."""
         return self.append([NoOpRecord()])
 
     def look(self) -> None:
-        """For leaders that are not the preferred ones, and for missing ones, where it is time for that."""
+        """Elect preferred leaders, and leaders for partitions without one, where it is time for that."""
         for task in self._periodic_tasks:
             while task.at_us <= self.now_us:
                 self.append(task.find(self.state, self.now_us), is_atomic=False)
 
     def fence_expired(self) -> None:
-        """Whoever was silent for too long."""
+        """Fence the brokers that were silent for too long."""
         while records := brokers.fence_expired(self.state, self.now_us):
             self.append(records, is_atomic=False)
 

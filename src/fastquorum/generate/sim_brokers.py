@@ -1,7 +1,7 @@
-"""The brokers of a cluster, as far as a metadata log can tell: they register, go and come back, and propose ISRs.
+"""The brokers of a cluster, as far as a metadata log shows them: they register, stop and come back, and propose ISRs.
 
-Their heartbeats leave no record while nothing changes, so they are not asked one by one: whoever runs has been heard
-whenever somebody looks. Source: KIP-631, KIP-841, KIP-903.
+Heartbeats that change nothing leave no record, so they are not simulated one by one: a running broker always counts as
+in contact. Source: KIP-631, KIP-841, KIP-903.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Final
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.state.index import PartitionKey
-from fastquorum.generate.lead import Lead
+from fastquorum.generate.instant_controller import InstantController
 from fastquorum.sim.prng import Prng
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest
@@ -27,18 +27,18 @@ FEATURES: Final = (
     ("streams.version", 0, 1),
     ("transaction.version", 0, 2),
 )
-"""What brokers and controllers of 4.3 support."""
+"""The features that brokers and controllers of 4.3 support."""
 SHUTDOWN_BEATS: Final = 3
-"""After which a broker that may not go yet, since it is the last in sync somewhere, goes all the same."""
+"""Heartbeats after which a broker stops even if it may not, as the last one in sync of some partition."""
 _Topic = AlterPartitionRequest.TopicData
 _Partition = _Topic.PartitionData
 
 
-class Herd:
-    """Of one cluster."""
+class SimulatedBrokers:
+    """The brokers of one cluster."""
 
-    def __init__(self, lead: Lead, prng: Prng, count: int) -> None:
-        self._lead = lead
+    def __init__(self, controller: InstantController, prng: Prng, count: int) -> None:
+        self._controller = controller
         self._prng = prng
         self.ids: Final = tuple(range(BROKERS_FROM, BROKERS_FROM + count))
         self._directories = {broker_id: random_id(prng) for broker_id in self.ids}
@@ -49,33 +49,33 @@ class Herd:
         return self._is_running[broker_id]
 
     def is_settled(self, broker_id: NodeId) -> bool:
-        """It runs, and may lead."""
-        return self._is_running[broker_id] and self._lead.state.is_active(broker_id)
+        """Return whether a broker runs, and may lead."""
+        return self._is_running[broker_id] and self._controller.state.is_active(broker_id)
 
     @property
     def are_all_settled(self) -> bool:
-        """Nobody is gone, or on the way."""
+        """Whether all brokers are settled."""
         return all(self.is_settled(each) for each in self.ids)
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """Everybody who runs was heard just now, and has read all there is."""
-        lead = self._lead
-        brokers, heartbeats, last = lead.image.brokers, lead.state.heartbeats, lead.end_offset - 1
+        """Count every running broker as in contact just now, with all metadata read."""
+        controller = self._controller
+        brokers, heartbeats, last = controller.image.brokers, controller.state.heartbeats, controller.end_offset - 1
         for broker_id, is_running in self._is_running.items():
             broker = brokers.get(broker_id)
             if is_running and broker is not None:
-                heartbeats.touch(broker_id, broker.epoch, lead.now_us)
+                heartbeats.touch(broker_id, broker.epoch, controller.now_us)
                 heartbeats.set_metadata_offset(broker_id, last)
 
     def start(self, broker_id: NodeId) -> None:
-        """A process registers: a new incarnation, which is fenced."""
+        """Register a new incarnation, which is fenced."""
         listener = BrokerRegistrationRequest.Listener(name="PLAINTEXT", host=f"broker-{broker_id}", port=9092)
         feature = BrokerRegistrationRequest.Feature
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
-            cluster_id=self._lead.settings.cluster_id,
+            cluster_id=self._controller.settings.cluster_id,
             incarnation_id=random_id(self._prng),
             listeners=[listener],
             features=[feature(name=name, min_supported_version=a, max_supported_version=b) for name, a, b in FEATURES],
@@ -83,17 +83,17 @@ class Herd:
             log_dirs=[self._directories[broker_id]],
             previous_broker_epoch=self._former_epochs[broker_id],
         )
-        self._lead.ask(request)
+        self._controller.ask(request)
         self._is_running[broker_id] = True
         self.beat()
 
     def unfence(self, broker_id: NodeId) -> None:
-        """It has read the metadata, and may lead."""
+        """Unfence a broker: it has read the metadata, and may lead."""
         self.beat()
         self._heartbeat(broker_id)
 
     def stop(self, broker_id: NodeId) -> bool:
-        """It asks to go; False: not yet, as it still leads something."""
+        """Send a broker's wish to stop; return False while it still leads a partition."""
         self.beat()
         answer = self._heartbeat(broker_id, want_shut_down=True)
         if not answer.should_shut_down:
@@ -101,52 +101,52 @@ class Herd:
             answer = self._heartbeat(broker_id, want_shut_down=True)
         if answer.should_shut_down:
             self.kill(broker_id)
-            self._former_epochs[broker_id] = self._lead.image.brokers[broker_id].epoch
+            self._former_epochs[broker_id] = self._controller.image.brokers[broker_id].epoch
         return answer.should_shut_down
 
     def kill(self, broker_id: NodeId) -> None:
-        """It says nothing any more."""
+        """Kill a broker: it sends nothing any more."""
         self.beat()
         self._is_running[broker_id] = False
         self._former_epochs[broker_id] = -1
 
     def fence_silent(self) -> None:
-        """The controller looks who was silent for too long."""
+        """Let the controller fence brokers that were silent for too long."""
         self.beat()
-        self._lead.fence_expired()
+        self._controller.fence_expired()
 
     def is_fenced(self, broker_id: NodeId) -> bool:
-        return self._lead.image.brokers[broker_id].fenced
+        return self._controller.image.brokers[broker_id].fenced
 
     def _heartbeat(self, broker_id: NodeId, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
-            broker_epoch=self._lead.image.brokers[broker_id].epoch,
-            current_metadata_offset=self._lead.end_offset - 1,
+            broker_epoch=self._controller.image.brokers[broker_id].epoch,
+            current_metadata_offset=self._controller.end_offset - 1,
             want_shut_down=want_shut_down,
         )
-        answer = self._lead.ask(request)
+        answer = self._controller.ask(request)
         assert isinstance(answer, BrokerHeartbeatResponse)
         return answer
 
     # --- who is in sync -----------------------------------------------------------------------------------------------
 
     def lagging(self, broker_id: NodeId) -> dict[NodeId, list[PartitionKey]]:
-        """Where it holds a replica and is not in sync, by who leads there."""
+        """Return the partitions of a broker's replicas that are not in sync, by leader."""
         found: dict[NodeId, list[PartitionKey]] = {}
-        for key in self._lead.state.index.in_directory(self._directories[broker_id]):
+        for key in self._controller.state.index.in_directory(self._directories[broker_id]):
             partition = self.partition(key)
             if broker_id not in partition.isr and partition.has_leader:
                 found.setdefault(partition.leader, []).append(key)
         return found
 
     def catch_up(self, broker_id: NodeId, keys: Iterable[PartitionKey]) -> None:
-        """Their leaders find it in sync again, each in one request."""
+        """Let the leaders propose a broker as in sync again, each in one request."""
         if not self.is_settled(broker_id):
             return
         wanted: dict[NodeId, dict[PartitionKey, Sequence[NodeId]]] = {}
         for key in keys:
-            partition = self._lead.image.topics.partition(*key)
+            partition = self._controller.image.topics.partition(*key)
             if partition is None or broker_id in partition.isr or broker_id not in partition.replicas:
                 continue
             if partition.has_leader:
@@ -155,11 +155,11 @@ class Herd:
             self.propose(leader_id, isrs)
 
     def propose(self, leader_id: NodeId, isrs: Mapping[PartitionKey, Sequence[NodeId]]) -> None:
-        """A leader proposes the ISR of some of its partitions."""
-        brokers, topics = self._lead.image.brokers, dict[Uuid, list[_Partition]]()
+        """Let a leader propose the ISR of some of its partitions."""
+        brokers, topics = self._controller.image.brokers, dict[Uuid, list[_Partition]]()
         for key, members in isrs.items():
             partition = self.partition(key)
-            asked = _Partition(
+            proposed = _Partition(
                 partition_index=key.partition_id,
                 leader_epoch=partition.leader_epoch,
                 partition_epoch=partition.partition_epoch,
@@ -167,16 +167,16 @@ class Herd:
                     _Partition.BrokerState(broker_id=each, broker_epoch=brokers[each].epoch) for each in members
                 ],
             )
-            topics.setdefault(key.topic_id, []).append(asked)
+            topics.setdefault(key.topic_id, []).append(proposed)
         request = AlterPartitionRequest(
             broker_id=leader_id,
             broker_epoch=brokers[leader_id].epoch,
-            topics=[_Topic(topic_id=topic_id, partitions=asked) for topic_id, asked in topics.items()],
+            topics=[_Topic(topic_id=topic_id, partitions=proposed) for topic_id, proposed in topics.items()],
         )
-        self._lead.ask(request)
+        self._controller.ask(request)
 
     def partition(self, key: PartitionKey) -> Partition:
-        """One that is there."""
-        found = self._lead.image.topics.partition(*key)
+        """Return an existing partition."""
+        found = self._controller.image.topics.partition(*key)
         assert found is not None, f"there is no partition {key}"
         return found
