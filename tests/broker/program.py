@@ -18,7 +18,7 @@ from tests.broker.clusters import join
 
 DIRECTORY = Uuid(b"d" * 16)
 """The same in every run: what lay there is there again."""
-TOLD: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0, "log_dirs": [DIRECTORY]}
+OPTIONS: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0, "log_dirs": [DIRECTORY]}
 _guard = threading.Lock()
 
 
@@ -51,8 +51,8 @@ def act(membership: sync.Membership, epoch: int) -> None:
 def main() -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: sys.exit(0))
-    is_told = "told" in sys.argv[3:]
-    with join(sys.argv[1], int(sys.argv[2]), **(TOLD if is_told else {})) as membership:
+    is_pushed = "told" in sys.argv[3:]
+    with join(sys.argv[1], int(sys.argv[2]), **(OPTIONS if is_pushed else {})) as membership:
         threading.Thread(target=tell, args=(membership,)).start()
         epoch = membership.wait_active()
         say("active", epoch=epoch, ports=[each.port for each in membership.listeners])

@@ -59,14 +59,14 @@ class Life:
     def __init__(self, config: MemberConfig = CONFIG, *, is_ready: bool = True) -> None:
         self.core = Lifecycle(SETTINGS, config, NoChance(), is_ready=is_ready)
         self.now = 1_000 * SECOND
-        self.asked: Ask | None = None
-        """Not answered yet."""
+        self.pending: Ask | None = None
+        """The request that is not answered yet."""
         self.sent_us: dict[int, int] = {}
         """When each request was made, by number."""
         self.states: list[State] = []
-        """Told to the program, in order."""
+        """The states that the program was notified of, in order."""
         self.effects: list[Effect] = []
-        """Of the last step."""
+        """The effects of the last step."""
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class Life:
         self.effects = self.core.step(event, self.now)
         for effect in self.effects:
             if isinstance(effect, Ask):
-                self.asked = effect
+                self.pending = effect
                 self.sent_us[effect.number] = self.now
             elif isinstance(effect, StateChanged):
                 self.states.append(effect.state)
@@ -98,8 +98,8 @@ class Life:
         return self
 
     def answer(self, message: Message) -> "Life":
-        asked = self.take()
-        return self.step(Answered(asked.number, message))
+        pending = self.take()
+        return self.step(Answered(pending.number, message))
 
     def lose(self) -> "Life":
         """The connection fails."""
@@ -136,14 +136,14 @@ class Life:
     # --- what it asked ------------------------------------------------------------------------------------------------
 
     def take(self) -> Ask:
-        asked, self.asked = self.asked, None
-        assert asked is not None, "it has asked for nothing"
-        return asked
+        pending, self.pending = self.pending, None
+        assert pending is not None, "it has asked for nothing"
+        return pending
 
     @property
     def message(self) -> Message:
-        assert self.asked is not None, "it has asked for nothing"
-        return self.asked.message
+        assert self.pending is not None, "it has asked for nothing"
+        return self.pending.message
 
     @property
     def registration(self) -> BrokerRegistrationRequest:
@@ -167,7 +167,7 @@ class Life:
 def online(config: MemberConfig = CONFIG, epoch: int = 40) -> Life:
     """It may act, as of now: nothing is asked, the next heartbeat is due in BEAT."""
     life = Life(config).start().register(epoch).read(epoch, fenced=True).beat()
-    if life.asked is not None:  # it had not read its registration when it first asked
+    if life.pending is not None:  # it had not read its registration when it first asked
         life.beat()
     life.read(epoch)
     assert life.state is State.ONLINE

@@ -31,7 +31,7 @@ class Member:
 
     def __init__(self, config: MemberConfig = CONFIG) -> None:
         self.agent = Agent(SETTINGS, config, load("pure"), NoChance())
-        self.asked: dict[Link, Send] = {}
+        self.pending: dict[Link, Send] = {}
         self.kept: list[int] = []
         """Where its metadata stood whenever it was to be kept."""
         self.run(self.agent.start(NOW))
@@ -39,13 +39,13 @@ class Member:
     def run(self, effects: Iterable[Effect]) -> "Member":
         for effect in effects:
             if isinstance(effect, Send):
-                self.asked[effect.link] = effect
+                self.pending[effect.link] = effect
             elif isinstance(effect, Keep):
                 self.kept.append(self.agent.view.metadata_offset)
         return self
 
     def hear(self, link: Link, message: Message) -> "Member":
-        return self.run(self.agent.on_answer(link, self.asked.pop(link).number, message, NOW))
+        return self.run(self.agent.on_answer(link, self.pending.pop(link).number, message, NOW))
 
     def find(self, leader_id: int = 2, epoch: int = 3) -> "Member":
         """Its Fetch is answered by whoever is not the leader, and the leader says who votes."""
@@ -53,7 +53,7 @@ class Member:
         partition.current_leader = Fetched.PartitionData.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
         node = FetchResponse.NodeEndpoint(node_id=leader_id, host=LEADER.host, port=LEADER.port)
         self.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])], node_endpoints=[node]))
-        if isinstance(self.asked[Link.METADATA].message, DescribeQuorumRequest):
+        if isinstance(self.pending[Link.METADATA].message, DescribeQuorumRequest):
             described = DescribeQuorumResponse.TopicData
             self.hear(Link.METADATA, DescribeQuorumResponse(topics=[described(partitions=[described.PartitionData()])]))
         return self
@@ -81,7 +81,7 @@ def gone() -> Member:
     member.run(member.agent.stop(NOW + SECOND, NOW))
     member.hear(Link.CONTROLLER, BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True, should_shut_down=True))
     assert member.agent.view.state is State.GONE
-    assert isinstance(member.asked[Link.METADATA].message, FetchRequest)
+    assert isinstance(member.pending[Link.METADATA].message, FetchRequest)
     return member
 
 
@@ -91,12 +91,12 @@ def test_what_comes_after_it_was_let_go_is_not_in_its_metadata() -> None:
     assert member.kept[-1] == member.agent.view.metadata_offset == 1
     member.fetched(batch(2, 3, topic("late")), 3)
     assert member.agent.view.metadata_offset == 1
-    assert member.asked == {}
+    assert member.pending == {}
 
 
 def test_a_connection_that_fails_after_it_was_let_go_is_nothing_to_it() -> None:
     member = gone()
-    asked = member.asked.pop(Link.METADATA)
+    pending = member.pending.pop(Link.METADATA)
     before = member.agent.view
-    assert not member.agent.on_unanswered(Link.METADATA, asked.number, "the connection failed", NOW)
+    assert not member.agent.on_unanswered(Link.METADATA, pending.number, "the connection failed", NOW)
     assert member.agent.view == before

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.broker.control_door import ControlDoor, HangUp, Reply
+from fastquorum.broker.control_door import ControlRequestServer, HangUp, Reply
 from fastquorum.kernels import load
 from fastquorum.wire import (
     API,
@@ -24,8 +24,8 @@ from tests.broker.test_told import lead, stop
 CONNECTION, OTHER = 5, 6
 
 
-def door(epoch: int | None = 40) -> ControlDoor:
-    made = ControlDoor(7, frames_of(load("pure")))
+def server(epoch: int | None = 40) -> ControlRequestServer:
+    made = ControlRequestServer(7, frames_of(load("pure")))
     if epoch is not None:
         assert made.registered(epoch) == []
     return made
@@ -51,7 +51,7 @@ def read(reply: Reply | HangUp, message: Message) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("version", [0, 3, 4])
 def test_it_says_what_it_can_be_asked(version: int) -> None:
-    (reply,) = door().on_frame(CONNECTION, handshake(version))
+    (reply,) = server().on_frame(CONNECTION, handshake(version))
     assert isinstance(reply, Reply)
     number, answer = decode_response(reply.frame, ApiKey.API_VERSIONS, version)
     assert isinstance(answer, ApiVersionsResponse)
@@ -63,7 +63,7 @@ def test_it_says_what_it_can_be_asked(version: int) -> None:
 def test_a_newer_handshake_is_told_which_versions_there_are() -> None:
     newer = bytearray(handshake(4))
     newer[2:4] = (99).to_bytes(2, "big")
-    (reply,) = door().on_frame(CONNECTION, bytes(newer))
+    (reply,) = server().on_frame(CONNECTION, bytes(newer))
     assert isinstance(reply, Reply)
     number, answer = decode_response(reply.frame, ApiKey.API_VERSIONS, 0)
     assert isinstance(answer, ApiVersionsResponse)
@@ -71,49 +71,49 @@ def test_a_newer_handshake_is_told_which_versions_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"what is this", frame(BrokerHeartbeatRequest()), frame(lead())[:-1], frame(lead()) + b"x"]
+    "sent", [b"", b"what is this", frame(BrokerHeartbeatRequest()), frame(lead())[:-1], frame(lead()) + b"x"]
 )
-def test_whoever_says_anything_else_is_hung_up_on(said: bytes) -> None:
-    assert door().on_frame(CONNECTION, said) == [HangUp(CONNECTION)]
+def test_whoever_says_anything_else_is_hung_up_on(sent: bytes) -> None:
+    assert server().on_frame(CONNECTION, sent) == [HangUp(CONNECTION)]
 
 
 @pytest.mark.parametrize("kind", [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest])
 def test_what_is_meant_for_it_is_done_and_for_its_former_run_refused(kind: type[Message]) -> None:
-    at = door()
+    at = server()
     for epoch, code in ((39, ErrorCode.STALE_BROKER_EPOCH), (40, ErrorCode.NONE)):
         request = kind(controller_epoch=1, broker_epoch=epoch)  # type: ignore[call-arg]
         (reply,) = at.on_frame(CONNECTION, frame(request, epoch))
         number, answer = read(reply, request)
         assert isinstance(answer, API[kind.__wire__.api_key].response)
         assert (number, answer.error_code) == (epoch, code)
-        assert at.told.controller_epoch == (1 if code is ErrorCode.NONE else -1)
+        assert at.pushed.controller_epoch == (1 if code is ErrorCode.NONE else -1)
 
 
 def test_it_is_told_once_a_leader_and_isr_of_its_present_epoch_has_come() -> None:
-    at = door(None)
-    assert not at.is_told
+    at = server(None)
+    assert not at.is_initialized
     at.registered(40)
     at.on_frame(CONNECTION, frame(stop("t")))
-    assert not at.is_told
+    assert not at.is_initialized
     at.on_frame(CONNECTION, frame(lead(("t", 7, 1))))
-    assert at.is_told
+    assert at.is_initialized
     at.registered(41)
-    assert not at.is_told, "it has another one now"
+    assert not at.is_initialized, "it has another one now"
 
 
 def test_what_is_for_a_later_epoch_is_answered_when_the_member_has_it() -> None:
-    at = door(None)
+    at = server(None)
     request = lead(("t", 7, 1))
     assert at.on_frame(CONNECTION, frame(request, 3)) == []
-    assert len(at.told.held) == 0
+    assert len(at.pushed.held) == 0
     (reply,) = at.registered(40)
     assert reply.connection == CONNECTION
     number, answer = read(reply, request)
-    assert (number, answer.error_code, len(at.told.held)) == (3, ErrorCode.NONE, 1)
+    assert (number, answer.error_code, len(at.pushed.held)) == (3, ErrorCode.NONE, 1)
 
 
 def test_what_waits_is_forgotten_with_its_connection_and_comes_again_on_the_next() -> None:
-    at = door()
+    at = server()
     later = lead(("t", 7, 1), epoch=41)
     assert at.on_frame(CONNECTION, frame(later, 1)) == []
     assert at.on_frame(OTHER, frame(stop("u"), 2)) == [], "nothing overtakes it"

@@ -26,7 +26,7 @@ def gate(epoch: int = EPOCH) -> ControlGate:
 
 
 def code(effects: list[Effect]) -> ErrorCode:
-    """Of the one refusal, which can be written."""
+    """Return the code of the one refusal, which can be encoded."""
     (refused,) = effects
     assert isinstance(refused, Refuse)
     wire = refused.response.__wire__

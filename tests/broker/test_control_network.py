@@ -46,23 +46,23 @@ from tests.broker.clusters import (
 from tests.process.processes import Event, NodeProcess
 
 pytestmark = pytest.mark.timeout(180)
-TOLD: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0}
+OPTIONS: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0}
 VERSIONS = {LeaderAndIsrRequest: 2, UpdateMetadataRequest: 5, StopReplicaRequest: 1}
 
 
-def told(bootstrap: str, broker_id: int, **options: Any) -> sync.Membership:
-    """A member that is told what it leads, at a port of its own."""
-    return join(bootstrap, broker_id, **TOLD, **options)
+def join_pushed(bootstrap: str, broker_id: int, **options: Any) -> sync.Membership:
+    """Return a member that receives control requests at its own port."""
+    return join(bootstrap, broker_id, **OPTIONS, **options)
 
 
 @contextmanager
-def three_told(root: Path, **options: Any) -> Iterator[tuple[Trio, list[sync.Membership]]]:
-    """Three controllers, and three members that they tell."""
+def three_pushed(root: Path, **options: Any) -> Iterator[tuple[Trio, list[sync.Membership]]]:
+    """Yield three controllers, and three members to which they push metadata."""
     with (
         three_controllers(root, older_brokers=True, **options) as nodes,
-        told(bootstrap_of(nodes), 7, **options) as seven,
-        told(bootstrap_of(nodes), 8, **options) as eight,
-        told(bootstrap_of(nodes), 9, **options) as nine,
+        join_pushed(bootstrap_of(nodes), 7, **options) as seven,
+        join_pushed(bootstrap_of(nodes), 8, **options) as eight,
+        join_pushed(bootstrap_of(nodes), 9, **options) as nine,
     ):
         members = [seven, eight, nine]
         for each in members:
@@ -133,7 +133,7 @@ def register(bootstrap: str, broker_id: int) -> int:
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_each_learns_what_it_leads_and_nobody_reads_the_log(tmp_path: Path, kernels: str) -> None:
-    with three_told(tmp_path, kernels=kernels) as (nodes, (seven, eight, nine)):
+    with three_pushed(tmp_path, kernels=kernels) as (nodes, (seven, eight, nine)):
         bootstrap = bootstrap_of(nodes)
         create_topic(bootstrap, "a", 7, 8)
         create_topic(bootstrap, "b", 8, 9)
@@ -181,7 +181,7 @@ def test_a_killed_broker_comes_back_and_refuses_what_its_former_run_was_to_do(tm
     sent from the active controller"."""
     with (
         three_controllers(tmp_path, older_brokers=True) as nodes,
-        told(bootstrap_of(nodes), 8) as eight,
+        join_pushed(bootstrap_of(nodes), 8) as eight,
     ):
         bootstrap = bootstrap_of(nodes)
         with program(tmp_path, bootstrap) as process:
@@ -197,9 +197,9 @@ def test_a_killed_broker_comes_back_and_refuses_what_its_former_run_was_to_do(tm
             active = process.wait_event("active")
             assert active["epoch"] > former
             says_it_leads(process, "alone")
-            told_last = eight.view.told
-            assert told_last is not None
-            at, epoch = Endpoint("PLAINTEXT", "127.0.0.1", active["ports"][0]), told_last.controller_epoch
+            last = eight.view.told
+            assert last is not None
+            at, epoch = Endpoint("PLAINTEXT", "127.0.0.1", active["ports"][0]), last.controller_epoch
             refused = ask(at, stop_of("alone", former, epoch), 1)
             assert isinstance(refused, StopReplicaResponse)
             assert (refused.error_code, refused.partition_errors) == (ErrorCode.STALE_BROKER_EPOCH, [])
@@ -215,7 +215,7 @@ def test_a_request_for_a_former_generation_is_refused_and_nothing_comes_of_it(
     tmp_path: Path, kind: type[LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest]
 ) -> None:
     """ "...with outdated broker epoch, it will respond back with STALE_BROKER_EPOCH error." """
-    with one_controller(tmp_path, older_brokers=True) as bootstrap, told(bootstrap, 7) as seven:
+    with one_controller(tmp_path, older_brokers=True) as bootstrap, join_pushed(bootstrap, 7) as seven:
         epoch = seven.wait_active(WAIT_S)
         create_topic(bootstrap, "t", 7)
         before = seen(seven, lambda view: view.told is not None and view.told.held and view.told.partitions).told
@@ -237,7 +237,7 @@ def test_a_controlled_shutdown_moves_the_leaders_and_a_stale_one_nothing(tmp_pat
         assert isinstance(answer, ControlledShutdownResponse)
         return answer
 
-    with three_told(tmp_path) as (nodes, (seven, eight, _)):
+    with three_pushed(tmp_path) as (nodes, (seven, eight, _)):
         bootstrap, epoch = bootstrap_of(nodes), seven.epoch
         create_topic(bootstrap, "t", 7, 8)
         knows(seven, ["t"], [])
@@ -254,7 +254,7 @@ def test_a_controlled_shutdown_moves_the_leaders_and_a_stale_one_nothing(tmp_pat
 
 def test_told_to_go_it_hands_over_and_is_fenced(tmp_path: Path) -> None:
     with (
-        three_told(tmp_path) as (nodes, (seven, eight, _)),
+        three_pushed(tmp_path) as (nodes, (seven, eight, _)),
         join(bootstrap_of(nodes), 6) as watcher,
     ):
         create_topic(bootstrap_of(nodes), "t", 7, 8)
@@ -273,7 +273,7 @@ def test_one_that_lost_its_place_while_it_shuts_down_asks_again_with_its_new_gen
     long = {"session_timeout_us": 900_000_000}  # it is not to hear of its loss by a heartbeat, however slow all is
     with one_controller(tmp_path, older_brokers=True, **long) as bootstrap:
         for _ in range(5):
-            seven = join(bootstrap, 7, **TOLD, **long, heartbeat_interval_us=600_000_000)
+            seven = join(bootstrap, 7, **OPTIONS, **long, heartbeat_interval_us=600_000_000)
             former = seven.wait_active(WAIT_S)
             unregister(bootstrap, 7)
             between = register(bootstrap, 7)
@@ -289,7 +289,7 @@ def test_one_that_lost_its_place_while_it_shuts_down_asks_again_with_its_new_gen
 
 
 def test_the_next_controller_tells_everything_again(tmp_path: Path) -> None:
-    with three_told(tmp_path) as (nodes, (seven, eight, nine)):
+    with three_pushed(tmp_path) as (nodes, (seven, eight, nine)):
         create_topic(bootstrap_of(nodes), "a", 7, 8)
         before = {each.broker_id: each.epoch for each in (seven, eight, nine)}
         first = knows(seven, ["a"], []).told
@@ -308,7 +308,7 @@ def test_the_next_controller_tells_everything_again(tmp_path: Path) -> None:
 
 
 def test_without_controllers_it_fences_itself_and_comes_back_with_them(tmp_path: Path) -> None:
-    with three_told(tmp_path) as (nodes, (seven, *_)):
+    with three_pushed(tmp_path) as (nodes, (seven, *_)):
         create_topic(bootstrap_of(nodes), "t", 7)
         knows(seven, ["t"], [])
         for node_id in list(nodes.nodes):
@@ -322,7 +322,7 @@ def test_without_controllers_it_fences_itself_and_comes_back_with_them(tmp_path:
 
 
 def test_strangers_at_its_port_do_not_keep_the_controller_out(tmp_path: Path) -> None:
-    with one_controller(tmp_path, older_brokers=True) as bootstrap, told(bootstrap, 7) as seven:
+    with one_controller(tmp_path, older_brokers=True) as bootstrap, join_pushed(bootstrap, 7) as seven:
         seven.wait_active(WAIT_S)
         at = port_of(seven)
         strangers = [socket.create_connection((at.host, at.port), WAIT_S) for _ in range(40)]
@@ -335,7 +335,7 @@ def test_strangers_at_its_port_do_not_keep_the_controller_out(tmp_path: Path) ->
 
 
 def test_a_controller_that_was_not_told_to_tells_nothing(tmp_path: Path) -> None:
-    with one_controller(tmp_path) as bootstrap, told(bootstrap, 7) as seven:
+    with one_controller(tmp_path) as bootstrap, join_pushed(bootstrap, 7) as seven:
         with pytest.raises(NotAdmitted):
             seven.wait_active(2.0)
         assert seven.view.told is not None

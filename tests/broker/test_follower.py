@@ -69,7 +69,7 @@ class Reader:
         return self.look()
 
     @property
-    def asked(self) -> Message:
+    def requested(self) -> Message:
         assert self.request is not None, "it asks nothing"
         return self.request.message
 
@@ -80,8 +80,8 @@ class Reader:
 
     @property
     def fetch(self) -> FetchRequest.FetchTopic.FetchPartition:
-        assert isinstance(self.asked, FetchRequest)
-        return self.asked.topics[0].partitions[0]
+        assert isinstance(self.requested, FetchRequest)
+        return self.requested.topics[0].partitions[0]
 
     @property
     def topics(self) -> list[str]:
@@ -102,7 +102,7 @@ class Reader:
         )
 
     def voters(self, *ids: int) -> "Reader":
-        assert isinstance(self.asked, DescribeQuorumRequest)
+        assert isinstance(self.requested, DescribeQuorumRequest)
         topic = DescribeQuorumResponse.TopicData
         rows = [topic.PartitionData.ReplicaState(replica_id=each) for each in ids]
         return self.answer(
@@ -124,7 +124,7 @@ class Reader:
         return self.give(committed=snapshot.offset, snapshot_id=named)
 
     def part(self, snapshot: OffsetAndEpoch, data: bytes, position: int, end: int, **more: Any) -> "Reader":
-        assert isinstance(self.asked, FetchSnapshotRequest)
+        assert isinstance(self.requested, FetchSnapshotRequest)
         topic = FetchSnapshotResponse.TopicSnapshot
         partition = topic.PartitionSnapshot(
             snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
@@ -137,7 +137,7 @@ class Reader:
 
 
 def following() -> Reader:
-    """Of leader 2 in epoch 3, from the beginning."""
+    """Return a reader that follows leader 2 in epoch 3, from the beginning."""
     return Reader().refuse(ErrorCode.FENCED_LEADER_EPOCH).voters(1, 2, 3)
 
 
@@ -148,13 +148,13 @@ def test_it_asks_a_bootstrap_server_in_an_epoch_before_the_first() -> None:
     reader = Reader()
     assert reader.at == BOOTSTRAP[0]
     assert (reader.fetch.current_leader_epoch, reader.fetch.fetch_offset) == (0, 0)
-    assert isinstance(reader.asked, FetchRequest)
-    assert (reader.asked.cluster_id, reader.asked.replica_state.replica_id) == (CLUSTER_ID, 7)
+    assert isinstance(reader.requested, FetchRequest)
+    assert (reader.requested.cluster_id, reader.requested.replica_state.replica_id) == (CLUSTER_ID, 7)
 
 
 def test_it_goes_where_it_is_sent_and_asks_who_votes_before_anything_counts() -> None:
     reader = Reader().refuse(ErrorCode.FENCED_LEADER_EPOCH)
-    assert (reader.at, isinstance(reader.asked, DescribeQuorumRequest)) == (LEADER, True)
+    assert (reader.at, isinstance(reader.requested, DescribeQuorumRequest)) == (LEADER, True)
     assert reader.core.controller is None
     reader.voters(1, 2, 3)
     assert reader.core.controller == Leader(2, 3, LEADER)
@@ -171,13 +171,13 @@ def test_who_names_nobody_is_passed_over() -> None:
 
 def test_who_does_not_answer_is_passed_over_and_all_of_them_ever_more_rarely() -> None:
     reader = Reader()
-    asked, waits = [], []
+    requested, waits = [], []
     for _ in range(12):
-        asked.append(reader.at.host)
+        requested.append(reader.at.host)
         reader.lose()
         waits.append((reader.core.deadline_us - reader.now) // MS)
         reader.wait(reader.core.deadline_us - reader.now)
-    assert asked == ["h1", "h2"] * 6
+    assert requested == ["h1", "h2"] * 6
     assert waits == [50, 50, 100, 100, 200, 200, 400, 400, 800, 800, 1000, 1000]
 
 
@@ -290,8 +290,8 @@ def copied(data: bytes, cuts: Sequence[int] = (100, 130)) -> Reader:
     reader = following().point_to(SNAPSHOT)
     position = 0
     for end in (*cuts, len(data)):
-        assert isinstance(reader.asked, FetchSnapshotRequest)
-        assert reader.asked.topics[0].partitions[0].position == position
+        assert isinstance(reader.requested, FetchSnapshotRequest)
+        assert reader.requested.topics[0].partitions[0].position == position
         reader.part(SNAPSHOT, data, position, end)
         position = end
     return reader

@@ -14,12 +14,12 @@ from tests.quality.diagrams import mermaid
 
 
 def test_it_registers_with_all_that_it_is() -> None:
-    asked = Life().start().registration
-    assert (asked.broker_id, asked.cluster_id, asked.rack) == (7, CLUSTER_ID, "r1")
-    assert (asked.incarnation_id, asked.log_dirs) == (Uuid(b"i" * 16), [Uuid(b"d" * 16)])
-    assert [(each.name, each.host, each.port) for each in asked.listeners] == [("PLAINTEXT", "b7", 9092)]
-    assert "metadata.version" in [each.name for each in asked.features]
-    assert asked.previous_broker_epoch == -1
+    registration = Life().start().registration
+    assert (registration.broker_id, registration.cluster_id, registration.rack) == (7, CLUSTER_ID, "r1")
+    assert (registration.incarnation_id, registration.log_dirs) == (Uuid(b"i" * 16), [Uuid(b"d" * 16)])
+    assert [(each.name, each.host, each.port) for each in registration.listeners] == [("PLAINTEXT", "b7", 9092)]
+    assert "metadata.version" in [each.name for each in registration.features]
+    assert registration.previous_broker_epoch == -1
 
 
 def test_registered_it_beats_at_once_and_is_fenced() -> None:
@@ -32,7 +32,7 @@ def test_registered_it_beats_at_once_and_is_fenced() -> None:
 
 def test_it_beats_at_once_when_it_has_read_its_registration_and_may_act_when_it_has_read_its_unfencing() -> None:
     life = Life().start().register(40).beat(fenced=True)
-    assert life.asked is None
+    assert life.pending is None
     life.read(fenced=True, next_offset=41)
     assert life.heartbeat.current_metadata_offset == 40
     life.beat()
@@ -73,7 +73,7 @@ def test_it_waits_longer_each_time_and_never_longer_than_a_heartbeat_interval() 
 )
 def test_what_may_pass_is_waited_for(code: ErrorCode) -> None:
     life = Life().start().refuse(code)
-    assert (life.state, life.asked) == (State.REGISTERING, None)
+    assert (life.state, life.pending) == (State.REGISTERING, None)
     assert life.core.reason
     life.wait(50 * MS).register(41)
     assert life.core.epoch == 41
@@ -110,7 +110,7 @@ def test_it_beats_at_an_interval_counted_from_sending() -> None:
     sent = life.now
     for _ in range(3):
         life.wait(BEAT)
-        assert life.asked is not None
+        assert life.pending is not None
         sent += BEAT
         life.sleep(300 * MS).beat()
         assert life.core.deadline_us == sent + BEAT
@@ -129,7 +129,7 @@ def test_out_of_contact_it_fences_itself_and_goes_on_asking() -> None:
     life = online().wait(LEASE)
     assert (life.state, life.is_active) == (State.FENCED, False)
     assert life.states[-1] is State.FENCED
-    assert life.asked is not None
+    assert life.pending is not None
 
 
 def test_it_has_given_up_before_any_controller_lets_somebody_else_in() -> None:
@@ -171,12 +171,12 @@ def test_an_answer_to_what_was_given_up_is_none() -> None:
     life = online().wait(BEAT)
     late = life.take()
     life.wait(2 * SECOND + 50 * MS)
-    assert life.asked is not None
+    assert life.pending is not None
     before = life.core.lease_until_us
-    life.asked, again = late, life.asked
+    life.pending, again = late, life.pending
     life.beat()
     assert life.core.lease_until_us == before
-    life.asked = again
+    life.pending = again
     life.beat()
     assert life.core.lease_until_us > before
 
@@ -205,7 +205,7 @@ def test_it_cannot_beat_more_rarely_than_it_must() -> None:
 
 def test_read_too_late_what_was_granted_long_ago_is_to_be_granted_again() -> None:
     life = Life().start().register().read(fenced=True).beat()
-    if life.asked is not None:
+    if life.pending is not None:
         life.beat()
     life.sleep(LEASE).read()
     assert State.ONLINE not in life.states
@@ -253,7 +253,7 @@ def test_with_an_epoch_that_stands_no_more_it_registers_again_as_the_same_incarn
     life.register(60)
     assert life.core.epoch == 60
     life.read(60, fenced=True).beat()
-    if life.asked is not None:
+    if life.pending is not None:
         life.beat()
     life.read(60)
     assert life.is_active
@@ -278,13 +278,13 @@ def test_metadata_from_before_its_registration_says_nothing() -> None:
 
 def test_a_controller_that_knows_no_epoch_it_gave_out_is_not_asked_without_end() -> None:
     life = online()
-    asked = 0
+    count = 0
     until = life.now + 10 * SECOND
     while life.now < until:
         life.wait(max(life.core.deadline_us - life.now, 0))
-        while life.asked is not None:
-            asked += 1
-            assert asked < 60
+        while life.pending is not None:
+            count += 1
+            assert count < 60
             life.register(40) if life.state is State.REGISTERING else life.refuse(ErrorCode.STALE_BROKER_EPOCH)
 
 
@@ -313,7 +313,7 @@ def test_it_asks_to_go_at_once_and_acts_until_it_is_let_go() -> None:
 def test_after_the_first_look_it_asks_at_its_interval() -> None:
     life = online().stop().beat().wait(50 * MS).beat()
     assert life.core.deadline_us == min(life.now + BEAT, life.core.deadline_us)
-    assert life.asked is None
+    assert life.pending is None
 
 
 def test_a_heartbeat_under_way_is_waited_for_and_then_it_asks_to_go() -> None:
@@ -370,9 +370,9 @@ def test_what_breaks_ends_it_with_the_reason() -> None:
 
 def test_gone_is_the_end_and_everything_leads_there() -> None:
     assert not [state for state, _ in TABLE if state is State.GONE]
-    assert {state for (state, cause) in TABLE if cause is Cause.STOP_ASKED or cause is Cause.FAILED} == set(State) - {
-        State.GONE
-    }
+    assert {state for (state, cause) in TABLE if cause is Cause.STOP_REQUESTED or cause is Cause.FAILED} == set(
+        State
+    ) - {State.GONE}
     lines = mermaid(TABLE, first=State.OFFLINE, last=State.GONE).splitlines()
     assert lines[-1] == "    gone --> [*]"
     assert len(lines) > 8

@@ -33,31 +33,31 @@ class Controller:
         self.late: list[tuple[Ask, str]] = []
 
     def say(self, what: str) -> None:
-        if self.life.asked is None:
+        if self.life.pending is None:
             return
-        asked = self.life.take()
+        pending = self.life.take()
         if what == "late":
-            self.late.append((asked, "yes"))
+            self.late.append((pending, "yes"))
         else:
-            self.answer(asked, what)
+            self.answer(pending, what)
 
-    def answer(self, asked: Ask, what: str) -> None:
-        life, message = self.life, asked.message
+    def answer(self, pending: Ask, what: str) -> None:
+        life, message = self.life, pending.message
         if what == "lost":
-            life.step(Unanswered(asked.number, "lost"))
+            life.step(Unanswered(pending.number, "lost"))
             return
         is_heartbeat = isinstance(message, BrokerHeartbeatRequest)
         code = {"stale": ErrorCode.STALE_BROKER_EPOCH, "not controller": ErrorCode.NOT_CONTROLLER}.get(what, 0)
         if is_heartbeat:
             if code == 0:
-                self.acknowledged.setdefault(message.broker_epoch, []).append(life.sent_us[asked.number])
+                self.acknowledged.setdefault(message.broker_epoch, []).append(life.sent_us[pending.number])
             reply = BrokerHeartbeatResponse(error_code=code, is_fenced=what == "fenced", should_shut_down=what == "go")
-            life.step(Answered(asked.number, reply))
+            life.step(Answered(pending.number, reply))
             return
         if what == "stale":
             code = ErrorCode.DUPLICATE_BROKER_REGISTRATION
         self.next_epoch += what == "yes"
-        life.step(Answered(asked.number, BrokerRegistrationResponse(error_code=code, broker_epoch=self.next_epoch)))
+        life.step(Answered(pending.number, BrokerRegistrationResponse(error_code=code, broker_epoch=self.next_epoch)))
 
     def read(self, what: str) -> None:
         life = self.life
@@ -92,11 +92,11 @@ def test_never_active_past_its_deadline_and_its_epoch_never_falls(steps: list[tu
                 life.stop(us)
         assert life.core.epoch >= epoch
         epoch = life.core.epoch
-        told = controller.acknowledged.get(epoch, [])
+        acknowledged = controller.acknowledged.get(epoch, [])
         for at in (life.now, life.now + LEASE - 1, life.now + LEASE):
             if life.core.is_active(at):
-                assert told
-                assert at < max(told) + LEASE
+                assert acknowledged
+                assert at < max(acknowledged) + LEASE
                 assert life.state in (State.ONLINE, State.STOPPING)
 
 

@@ -31,12 +31,12 @@ def test_a_heartbeat_names_the_process_and_the_state_it_would_like_to_get_to(
 ) -> None:
     """ "The heartbeat request contains the broker ID and incarnation ID of the broker. It also has the target state
     which the broker would like to achieve." """
-    said = request_of(BrokerHeartbeatRequest(broker_id=7, broker_epoch=40, current_metadata_offset=50, **wishes))
-    assert (said.broker_id, said.incarnation_id, said.target_state) == (7, 40, target)
+    request = request_of(BrokerHeartbeatRequest(broker_id=7, broker_epoch=40, current_metadata_offset=50, **wishes))
+    assert (request.broker_id, request.incarnation_id, request.target_state) == (7, 40, target)
 
 
 @pytest.mark.parametrize(
-    ("state", "asked_to_stop", "is_fenced", "may_go"),
+    ("state", "wanted_to_stop", "is_fenced", "may_go"),
     [
         (BrokerState.ACTIVE, False, False, False),
         (BrokerState.INACTIVE, False, True, False),
@@ -45,17 +45,17 @@ def test_a_heartbeat_names_the_process_and_the_state_it_would_like_to_get_to(
     ],
 )
 def test_the_answer_says_what_it_is_to_be(
-    state: BrokerState, asked_to_stop: bool, is_fenced: bool, may_go: bool
+    state: BrokerState, wanted_to_stop: bool, is_fenced: bool, may_go: bool
 ) -> None:
     """ "The responses to these heartbeats contain the actual state which the controller has determined that the broker
     should transition to." """
-    heard = response_of(MetadataHeartbeatResponse(current_state=state), asked_to_stop=asked_to_stop)
-    assert (heard.error_code, heard.is_fenced, heard.should_shut_down) == (0, is_fenced, may_go)
+    response = response_of(MetadataHeartbeatResponse(current_state=state), wanted_to_stop=wanted_to_stop)
+    assert (response.error_code, response.is_fenced, response.should_shut_down) == (0, is_fenced, may_go)
 
 
 def test_a_refused_incarnation_is_a_stale_epoch() -> None:
     refused = MetadataHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    assert response_of(refused, asked_to_stop=True).error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert response_of(refused, wanted_to_stop=True).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_it_is_active_leads_and_goes_in_good_order(tmp_path: Path) -> None:

@@ -64,15 +64,15 @@ def test_a_program_stopped_for_longer_than_its_session_is_fenced_by_the_controll
         assert watcher.image.brokers[7].epoch == epoch, "nobody was registered in its place"
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_go_it_goes_in_good_order(tmp_path: Path, told: signal.Signals) -> None:
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_go_it_goes_in_good_order(tmp_path: Path, by: signal.Signals) -> None:
     with (
         one_controller(tmp_path) as bootstrap,
         join(bootstrap, 8) as watcher,
         program(tmp_path, bootstrap) as process,
     ):
         active(process)
-        process.signal(told)
+        process.signal(by)
         assert process.ended() == 0
         last = process.said("state")[-1]
         assert (last["state"], last["reason"]) == ("gone", "let go by the controller")

@@ -209,13 +209,13 @@ def test_a_fenced_broker_answers_no_client(tmp_path: Path) -> None:
     async def program(membership: fq.broker.Membership) -> None:
         may_answer = asyncio.Event()
         may_answer.set()
-        is_asked = asyncio.Event()
+        has_request = asyncio.Event()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 while await reader.readline():
                     async with membership.serving() as work:
-                        is_asked.set()
+                        has_request.set()
                         await may_answer.wait()
                     writer.write(b"under %d\n" % work.epoch)
             except Fenced:
@@ -232,10 +232,10 @@ def test_a_fenced_broker_answers_no_client(tmp_path: Path) -> None:
             at = server.sockets[0].getsockname()
             first, second = await asyncio.open_connection(*at), await asyncio.open_connection(*at)
             assert await ask(first) == b"under %d\n" % membership.epoch
-            is_asked.clear()
+            has_request.clear()
             may_answer.clear()
             asking = asyncio.create_task(ask(first))
-            await is_asked.wait()
+            await has_request.wait()
             await fence(membership)
             assert await ask(second) == b""
             may_answer.set()

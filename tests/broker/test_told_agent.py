@@ -7,7 +7,7 @@ from fastquorum.broker.agent import Effect, Link, Send
 from fastquorum.broker.control_door import Reply
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
-from fastquorum.broker.told_agent import ToldAgent
+from fastquorum.broker.told_agent import PushedMetadataAgent
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
@@ -27,7 +27,7 @@ from tests.broker.test_control_door import frame
 from tests.broker.test_told import lead
 
 CONFIG = MemberConfig(session_timeout_us=8 * SECOND, control_requests=True)
-DOOR = 5
+LISTENER_DESCRIPTOR = 5
 """A connection to its port."""
 
 
@@ -39,13 +39,13 @@ class Member:
     """A ToldAgent, the time, and controllers that say who leads them."""
 
     def __init__(self) -> None:
-        self.agent = ToldAgent(SETTINGS, CONFIG, load("pure"), NoChance())
+        self.agent = PushedMetadataAgent(SETTINGS, CONFIG, load("pure"), NoChance())
         self.now = 1_000 * SECOND
         self.leader = 1
         self.metadata: list[tuple[Endpoint, Message]] = []
-        """Asked about the metadata, and where."""
-        self.asked: Send | None = None
-        """Of the controller, and not answered yet."""
+        """The requests about the metadata, and their endpoints."""
+        self.pending: Send | None = None
+        """The request to the controller that is not answered yet."""
         self.replies: list[Reply] = []
         self.run(self.agent.start(self.now))
 
@@ -60,7 +60,7 @@ class Member:
             elif isinstance(effect, Send) and isinstance(effect.message, DescribeConfigsRequest):
                 self.run(self.agent.on_answer(Link.CONTROLLER, effect.number, session_of(8_000), self.now))
             elif isinstance(effect, Send) and effect.link is Link.CONTROLLER:
-                self.asked = effect
+                self.pending = effect
             elif isinstance(effect, Send):
                 self.metadata.append((effect.endpoint, effect.message))
                 answer = self.about_the_quorum(effect.message)
@@ -91,9 +91,9 @@ class Member:
         return self
 
     def take(self) -> Send:
-        asked, self.asked = self.asked, None
-        assert asked is not None, "it has asked for nothing"
-        return asked
+        pending, self.pending = self.pending, None
+        assert pending is not None, "it has asked for nothing"
+        return pending
 
     def answer(self, message: Message) -> "Member":
         return self.run(self.agent.on_answer(Link.CONTROLLER, self.take().number, message, self.now))
@@ -104,7 +104,7 @@ class Member:
     def tell(self, epoch: int = 40) -> "Member":
         """Its controller tells it that it leads t."""
         request = lead(("t", 7, 1), epoch=epoch)
-        return self.run(self.agent.on_control(DOOR, frame(request), self.now))
+        return self.run(self.agent.on_control(LISTENER_DESCRIPTOR, frame(request), self.now))
 
     def stop(self, us: int = 5 * SECOND) -> "Member":
         return self.run(self.agent.stop(self.now + us, self.now))
@@ -113,8 +113,8 @@ class Member:
 
     @property
     def message(self) -> Message:
-        assert self.asked is not None, "it has asked for nothing"
-        return self.asked.message
+        assert self.pending is not None, "it has asked for nothing"
+        return self.pending.message
 
     def register(self, epoch: int = 40) -> "Member":
         assert isinstance(self.message, BrokerRegistrationRequest)
@@ -137,7 +137,7 @@ class Member:
 
 def online() -> Member:
     member = Member().register().beat().tell()
-    if member.asked is not None:
+    if member.pending is not None:
         member.beat()
     assert member.state is State.ONLINE
     return member
@@ -149,8 +149,8 @@ def test_it_asks_who_leads_and_reads_no_metadata() -> None:
         (BOOTSTRAP[0], FetchRequest),
         (controller(1), DescribeQuorumRequest),
     ]
-    assert member.asked is not None
-    assert member.asked.endpoint == controller(1)
+    assert member.pending is not None
+    assert member.pending.endpoint == controller(1)
     member.register().beat().tell()
     before = len(member.metadata)
     for _ in range(5):
@@ -166,9 +166,9 @@ def test_it_may_act_once_it_is_active_and_told_in_either_order() -> None:
     member = Member().register().tell()
     assert member.state is State.FENCED, "it has not heard that it is active"
     assert member.beat().state is State.ONLINE
-    told = member.agent.view.told
-    assert told is not None
-    assert [each.topic for each in told.held] == ["t"]
+    pushed = member.agent.view.told
+    assert pushed is not None
+    assert [each.topic for each in pushed.held] == ["t"]
 
 
 def test_what_its_former_run_was_told_does_not_make_it_act() -> None:
@@ -196,8 +196,8 @@ def test_whoever_is_not_the_controller_any_more_is_not_asked_again() -> None:
             member.lose()
         member.wait(100 * MS)
         assert [at for at, _ in member.metadata[-1:]] == [BOOTSTRAP[1]]
-        assert member.asked is not None
-        assert member.asked.endpoint == controller(2)
+        assert member.pending is not None
+        assert member.pending.endpoint == controller(2)
         assert member.beat().state is State.ONLINE
 
 

@@ -1,8 +1,9 @@
 """The agent of a program that is, or embeds, a broker: membership, and fencing, from a controller quorum.
 
-`join` (asyncio; `fastquorum.sync.join` for threads) registers with the controllers, ours or Kafka 4.3's, beats, follows
-the metadata log, fences itself in time and goes in good order. `lifecycle` says what is guaranteed; `told_agent` what
-differs for one that is told by control requests. Everything but `io` is sans-IO. Source: KIP-343, KIP-380, KIP-631.
+`join` (asyncio; `fastquorum.sync.join` for threads) registers with the controllers, ours or Kafka 4.3's, sends
+heartbeats, follows the metadata log, fences itself in time and stops in good order. `lifecycle` documents the
+guarantees; `told_agent` the differences for a member that receives control requests. Everything but `io` is sans-IO.
+Source: KIP-343, KIP-380, KIP-631.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""A member whole: its life, and the metadata it follows. What `io` drives: answers in, requests out. Sans-IO.
+"""A whole member: its lifecycle, and the metadata it follows. `io` drives it: answers in, requests out. Sans-IO.
 
-Two links, so that a Fetch the leader keeps never holds up a heartbeat: one to follow the log, one to the active
-controller, which is the log's leader. Where a member is to beat as KIP-343 has it, its words are changed here, on their
-way out and in; its life is the same.
+It has two links, so that a long Fetch never holds up a heartbeat: one to follow the log, one to the active controller,
+which is the log's leader. For heartbeats of KIP-343, requests and answers are translated here; the lifecycle is the
+same.
 """
 
 import enum
@@ -45,7 +45,7 @@ from fastquorum.wire.messages.controller_heartbeat import MetadataHeartbeatRespo
 
 
 class Link(enum.IntEnum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     METADATA = 0
     CONTROLLER = 1
@@ -53,7 +53,7 @@ class Link(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Ask this server; the answer comes back with link and number."""
+    """Send a request to this server; the answer comes back with link and number."""
 
     link: Link
     number: int
@@ -63,7 +63,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Write down where the metadata stands, if the program keeps it: durable BEFORE any Send behind it."""
+    """Store the metadata, if the program keeps it: durable BEFORE any Send behind it."""
 
 
 Effect = Send | StateChanged | Keep | Reply | HangUp
@@ -74,23 +74,25 @@ class View(NamedTuple):
 
     state: State
     epoch: int
-    """The last one registered with; -1 before the first."""
+    """The last broker epoch; -1 before the first registration."""
     admission: int
-    """How often it was let act so far: what began under one admission is over with it, under the same epoch or not."""
+    """How many times it was admitted so far: work that began under one admission ends with it, even in the same
+    epoch."""
     lease_until_us: Micros
-    """Up to when it may act, exclusive; -1 if it may not."""
+    """Time up to which it may act, exclusive, in microseconds; -1 if it may not."""
     image: Image
     metadata_offset: Offset
-    """Of the last record in the image; -1 if there is none."""
+    """Offset of the last record in the image; -1 if there is none."""
     controller: Leader | None
     reason: str
-    """What it waits for; empty while it is online."""
+    """A text that states what it waits for; empty while it is online."""
     error: FastQuorumError | None
     told: Told | None = None
-    """In place of the image, for a member that is told what it is to know (KIP-380)."""
+    """The metadata that control requests pushed, in place of the image (KIP-380); None for a member that follows the
+    log."""
 
     def is_news_after(self, other: "View") -> bool:
-        """Is it worth telling of? That a lease goes on, or a no-op was read, is not."""
+        """Return whether the program has to be notified: not of a longer lease, nor of a no-op."""
         if (self.state, self.epoch, self.error) != (other.state, other.epoch, other.error):
             return True
         if self.told is not other.told:
@@ -99,7 +101,7 @@ class View(NamedTuple):
 
 
 class Agent:
-    """Of one incarnation. Every method returns what to do, in order; then look at `deadline_us`."""
+    """The agent of one incarnation. Every method returns effects, in order; then look at `deadline_us`."""
 
     def __init__(
         self,
@@ -111,14 +113,14 @@ class Agent:
         is_ready: bool = True,
         follower: Follower | None = None,
     ) -> None:
-        """`follower`: another one than follows the whole log."""
+        """Take another `follower` than one of the whole log, if one is given."""
         self._broker_id = settings.broker_id
         self._beats_as_kip_343 = config.metadata_heartbeats
-        self._asked_to_stop = False
-        """By the last heartbeat."""
+        self._wanted_to_stop = False
+        """Whether the last heartbeat asked to stop."""
         self._admission = 0
         self._was = State.OFFLINE
-        """Before the last change."""
+        """The state before the last change."""
         if config.metadata_heartbeats:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
@@ -126,12 +128,12 @@ class Agent:
         self._follower = follower or Follower(settings, config, kernels, chance)
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
         self._waiting: Ask | None = None
-        """For a controller to be known."""
-        self._asked: tuple[int, Endpoint] | None = None
-        """The last request, and where it went."""
+        """The request that waits for a known controller."""
+        self._last_request: tuple[int, Endpoint] | None = None
+        """Number and endpoint of the last request to a controller."""
         self._session_check = SessionCheck(config)
         self._unchecked: tuple[Ask, Leader] | None = None
-        """What this controller is asked once it has said its session timeout."""
+        """The request that is sent to this controller once it has answered the session check."""
         self._effects: list[Effect] = []
 
     @property
@@ -158,7 +160,7 @@ class Agent:
 
     @property
     def standing(self) -> tuple[Image, Place] | None:
-        """What there is to keep, if anything."""
+        """The image to store and its place; None if there is nothing to store."""
         copy = self._follower.copy
         place = copy.place
         return None if place is None else (copy.image, place)
@@ -173,7 +175,7 @@ class Agent:
 
     @property
     def deadline_us(self) -> Micros:
-        """When `on_tick` is next due; NEVER before it is started, and when it is over."""
+        """When `on_tick` is next due; NEVER before the start and after the end."""
         if self.is_over or self._is_offline:
             return NEVER
         due = (self._lifecycle.deadline_us, self._follower.deadline_us)
@@ -182,7 +184,7 @@ class Agent:
     # --- what happens -------------------------------------------------------------------------------------------------
 
     def load(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
-        """Before the start: metadata that was kept, checked. ImageFailed if it holds what does not fit."""
+        """Load stored, checked metadata before the start. ImageFailed if a record does not fit."""
         self._follower.copy.load(snapshot, data)
 
     def start(self, now_us: Micros) -> Sequence[Effect]:
@@ -207,7 +209,7 @@ class Agent:
             if isinstance(message, DescribeConfigsResponse):
                 return self._on_session(number, message, now_us)
             if isinstance(message, MetadataHeartbeatResponse):
-                message = metadata_heartbeat.response_of(message, asked_to_stop=self._asked_to_stop)
+                message = metadata_heartbeat.response_of(message, wanted_to_stop=self._wanted_to_stop)
             return self._turn(Answered(number, message), now_us)
         event: Event = TimerFired()
         try:
@@ -219,7 +221,8 @@ class Agent:
     def on_unanswered(
         self, link: Link, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
     ) -> Sequence[Effect]:
-        """`unsupported`: the server is there, and does not know the request."""
+        """Note that a request will not be answered; `unsupported`: the server answers, but does not know the
+        request."""
         if self.is_over:
             return ()
         if link is Link.CONTROLLER and unsupported and self._is_unchecked(number):
@@ -263,7 +266,7 @@ class Agent:
         self._waiting, self._unchecked = ask, None
         if leader is None:
             return
-        self._waiting, self._asked = None, (ask.number, leader.endpoint)
+        self._waiting, self._last_request = None, (ask.number, leader.endpoint)
         if self._session_check.is_due(leader):
             self._unchecked = ask, leader
             message: Message = self._session_check.request(leader)
@@ -275,8 +278,7 @@ class Agent:
         return self._unchecked is not None and self._unchecked[0].number == number
 
     def _on_session(self, number: int, response: DescribeConfigsResponse, now_us: Micros) -> Sequence[Effect]:
-        """A controller has said its session timeout, or that it does not say: what waits is asked now, and counts as
-        sent before."""
+        """Send the waiting request: the controller has answered the session check. It counts as sent before."""
         if self._unchecked is None or not self._is_unchecked(number):
             return ()  # that was given up meanwhile
         ask, leader = self._unchecked
@@ -290,11 +292,11 @@ class Agent:
     def _in_words(self, message: Message) -> Message:
         if not self._beats_as_kip_343 or not isinstance(message, BrokerHeartbeatRequest):
             return message
-        self._asked_to_stop = message.want_shut_down
+        self._wanted_to_stop = message.want_shut_down
         return metadata_heartbeat.request_of(message)
 
     def _tell_followed(self, now_us: Micros) -> None:
-        """What the metadata says of this id by now."""
+        """Report to the lifecycle what the metadata now holds of this id."""
         follower = self._follower
         broker = follower.copy.image.brokers.get(self._broker_id)
         now = Followed(
@@ -308,12 +310,12 @@ class Agent:
             self._step(now, now_us)
 
     def _leader_changed(self, now_us: Micros) -> None:
-        """Who was asked is not the controller any more: its answer is not waited for. Who is, is asked what waits."""
+        """Give up a request to a former controller, and send the waiting one to the new controller."""
         leader = self._follower.controller
         if leader is None:
             return
-        if self._asked is not None and self._asked[1] != leader.endpoint:
-            number, self._asked, self._unchecked = self._asked[0], None, None
+        if self._last_request is not None and self._last_request[1] != leader.endpoint:
+            number, self._last_request, self._unchecked = self._last_request[0], None, None
             self._step(Unanswered(number, "it is not the controller any more"), now_us)
         if self._waiting is not None:
             self._ask(self._waiting)

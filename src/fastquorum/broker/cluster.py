@@ -1,7 +1,8 @@
-"""What a client of the cluster is told of it: where the brokers are that serve, and who leads what. Pure.
+"""The cluster as its clients see it: the brokers that serve, and the leader of each partition. Pure.
 
-A fenced broker is in the image, and not in here. One that is going serves until it has gone, and is. Source: the draft
-beside KIP-500 ("Fenced brokers should be omitted from the metadata sent to clients"); Kafka `KRaftMetadataCache`.
+A fenced broker is in the image, but not in here. A broker that is shutting down serves until the end, and is in here.
+Source: the draft beside KIP-500 ("Fenced brokers should be omitted from the metadata sent to clients"); Kafka
+`KRaftMetadataCache`.
 """
 
 from collections.abc import Iterable
@@ -15,30 +16,30 @@ from fastquorum.types import NO_NODE, NodeId
 
 
 class ServedPartition(NamedTuple):
-    """A partition, as a client is told of it."""
+    """A partition as clients see it."""
 
     topic: str
     partition: int
     leader: NodeId
-    """Of those that serve; -1 if none of them leads it."""
+    """The leader, if it serves; else -1."""
     leader_epoch: int
     replicas: tuple[NodeId, ...]
-    """In the order of assignment, whether they serve or not."""
+    """All replicas in the order of assignment, whether their brokers serve or not."""
     isr: tuple[NodeId, ...]
     offline_replicas: tuple[NodeId, ...]
-    """Those of the replicas that do not serve, or whose directory does not."""
+    """The replicas whose broker or directory does not serve."""
 
 
 class Cluster:
-    """Of one image; immutable."""
+    """The serving part of one image; immutable."""
 
     def __init__(self, image: Image, listener: str | None = None) -> None:
         self._image = image
         self.brokers = {broker.id: broker for broker in _serving(image.brokers.values(), listener)}
-        """Those that serve, by id."""
+        """The brokers that serve, by id."""
 
     def partitions(self, topic: str) -> tuple[ServedPartition, ...]:
-        """Of the topic of this name, by number; none if there is no such topic."""
+        """Return the topic's partitions by number; empty if there is no such topic."""
         found = self._image.topics.named(topic)
         if found is None:
             return ()

@@ -1,7 +1,7 @@
-"""A member's own port, where the controller tells it what it is to know: frames in, answers out. Sans-IO.
+"""Serves a member's own port, to which the controller sends control requests: frames in, answers out. Sans-IO.
 
-Hears ApiVersions, and the three control requests, each of which passes the gate first, or waits there. Whoever asks
-anything else is hung up on. Source: KIP-380; Kafka 2.2 `KafkaApis`.
+It serves ApiVersions, and the three control requests, each of which passes the gate first, or waits there. It hangs up
+on any other request. Source: KIP-380; Kafka 2.2 `KafkaApis`.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import Final
 
 from fastquorum.broker.control_gate import Act, ControlGate
 from fastquorum.broker.control_gate import Effect as Passed
-from fastquorum.broker.told import Telling, Told
+from fastquorum.broker.told import ControlRequestReceiver, Told
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.network.undecided import handshake_again
@@ -21,7 +21,7 @@ from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopRepli
 
 SERVED: Final = (ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.API_VERSIONS)
 ELEMENTS_MAX: Final = 4_000_000
-"""Array elements in one request: UpdateMetadata names every partition there is, with its replicas."""
+"""Most array elements in one request: UpdateMetadata names every partition of the cluster, with its replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,43 +34,43 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """The other side broke the protocol."""
+    """Close a connection whose peer broke the protocol."""
 
     connection: Connection
 
 
-class ControlDoor:
-    """Of one member."""
+class ControlRequestServer:
+    """The server of one member's control requests."""
 
     def __init__(self, broker_id: NodeId, frames: Frames) -> None:
         self._frames = frames
         self._gate = ControlGate()
-        self._telling = Telling(broker_id)
-        self._asked: dict[int, tuple[Connection, RequestHeader]] = {}
-        """What waits at the gate, by number."""
+        self._receiver = ControlRequestReceiver(broker_id)
+        self._pending: dict[int, tuple[Connection, RequestHeader]] = {}
+        """The connection and header of each request that waits at the gate, by number."""
         self._number = 0
 
     @property
-    def told(self) -> Told:
-        """What it knows by now."""
-        return self._telling.told
+    def pushed(self) -> Told:
+        """The metadata that was pushed so far."""
+        return self._receiver.pushed
 
     @property
     def epoch(self) -> int:
-        """The member's, as the gate knows it; -1 before it is registered."""
+        """The member's broker epoch as the gate knows it; -1 before the registration."""
         return self._gate.epoch
 
     @property
-    def is_told(self) -> bool:
-        """It has heard, under its present epoch, what it holds."""
-        return self._gate.epoch >= 0 and self._telling.epoch == self._gate.epoch
+    def is_initialized(self) -> bool:
+        """Whether a LeaderAndIsr has come under the present epoch."""
+        return self._gate.epoch >= 0 and self._receiver.epoch == self._gate.epoch
 
     def registered(self, epoch: int) -> list[Reply]:
-        """The member has this epoch now, which is no lower than before."""
+        """Note the member's broker epoch, which never falls."""
         return self._carry_out(self._gate.registered(epoch))
 
     def on_frame(self, connection: Connection, frame: bytes) -> list[Reply | HangUp]:
-        """A request. It may be answered later."""
+        """Take a request, which may be answered later."""
         try:
             header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         except WireError:
@@ -81,25 +81,25 @@ class ControlDoor:
             case ApiVersionsRequest():
                 return [self._reply(connection, header, _versions())]
             case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
-                self._asked[self._number] = connection, header
+                self._pending[self._number] = connection, header
                 return [*self._carry_out(self._gate.offer(self._number, message))]
         return [HangUp(connection)]
 
     def forget(self, connection: Connection) -> list[Reply]:
-        """The connection is gone: what came on it and waits still will be sent again."""
+        """Drop the waiting requests of a lost connection: they will be sent again."""
         replies: list[Reply] = []
-        for number in [number for number, (asked_on, _) in self._asked.items() if asked_on == connection]:
-            if self._asked.pop(number, None) is not None:
+        for number in [number for number, (received_on, _) in self._pending.items() if received_on == connection]:
+            if self._pending.pop(number, None) is not None:
                 replies += self._carry_out(self._gate.forget(number))
         return replies
 
     def _carry_out(self, passed: Iterable[Passed]) -> list[Reply]:
         replies = []
         for effect in passed:
-            answer = self._telling.act(effect.request) if isinstance(effect, Act) else effect.response
-            asked = self._asked.pop(effect.number, None)
-            if asked is not None:
-                replies.append(self._reply(*asked, answer))
+            answer = self._receiver.act(effect.request) if isinstance(effect, Act) else effect.response
+            pending = self._pending.pop(effect.number, None)
+            if pending is not None:
+                replies.append(self._reply(*pending, answer))
         return replies
 
     def _reply(self, connection: Connection, header: RequestHeader, message: Message) -> Reply:

@@ -1,8 +1,8 @@
-"""Which control requests a broker acts on: those of the present controller that are meant for this very process.
+"""Admits the control requests of the present controller that are meant for this very process.
 
-One that is meant for an earlier process is refused with STALE_BROKER_EPOCH. One for a later epoch than the broker knows
-of comes from a controller that has heard of its registration before the broker has: it waits until the broker knows,
-and with it whatever came behind it on its way. Sans-IO. Source: KIP-380; Kafka 3.9 `KafkaApis.isBrokerEpochStale`.
+A request for an earlier process is refused with STALE_BROKER_EPOCH. One for a later epoch than the broker knows comes
+from a controller that knows the registration before the broker does: it waits until the broker knows, and so do the
+requests behind it. Sans-IO. Source: KIP-380; Kafka 3.9 `KafkaApis.isBrokerEpochStale`.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from fastquorum.wire.messages.inter_broker import (
 
 NO_EPOCH: Final = -1
 WAITING_MAX: Final = 64
-"""A controller has one request under way to a broker; whoever sends more before the broker knows its epoch is none."""
+"""Most waiting requests. A controller has one request under way to a broker; a sender of more is not a controller."""
 
 Request: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 Response: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
@@ -30,17 +30,17 @@ Response: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplic
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Do it, and answer the request of this number."""
+    """Act on the request of this number, and answer it."""
 
     number: int
     request: Request
     is_first: bool = False
-    """A LeaderAndIsr, and the first of this epoch: it names all that the broker holds, and nothing else is held."""
+    """Whether this is the first LeaderAndIsr of this epoch: it names all that the broker holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Nothing comes of the request of this number; this is the answer."""
+    """Refuse the request of this number with this answer."""
 
     number: int
     response: Response
@@ -50,22 +50,22 @@ Effect: TypeAlias = Act | Refuse
 
 
 class ControlGate:
-    """Of one process, which has an epoch once it is registered, and may be registered again."""
+    """The gate of one process, which has an epoch once it is registered, and may be registered again."""
 
     def __init__(self) -> None:
         self._epoch = NO_EPOCH
         self._controller_epoch: Epoch = -1
         self._is_initialized = False
-        """This epoch's first LeaderAndIsr has come."""
+        """Whether this epoch's first LeaderAndIsr has come."""
         self._waiting: deque[tuple[int, Request]] = deque()
 
     @property
     def epoch(self) -> int:
-        """As of the last registration; NO_EPOCH before it."""
+        """The epoch of the last registration; NO_EPOCH before it."""
         return self._epoch
 
     def registered(self, epoch: int) -> list[Effect]:
-        """The broker knows its epoch, which grows from one registration to the next: what waited is looked at again."""
+        """Note the broker's epoch, which grows with each registration; decide the waiting requests again."""
         assert epoch >= self._epoch, f"epoch {epoch} was given out after {self._epoch}"
         if epoch > self._epoch:
             self._epoch, self._is_initialized = epoch, False
@@ -73,13 +73,12 @@ class ControlGate:
         return [effect for number, request in waiting for effect in self.offer(number, request)]
 
     def forget(self, number: int) -> list[Effect]:
-        """Nobody waits for the answer any more, and whoever sent it sends it again: what waited behind it is looked at
-        again."""
+        """Drop a request whose sender is gone and will send it again; decide the requests behind it again."""
         self._waiting = deque(each for each in self._waiting if each[0] != number)
         return self.registered(self._epoch)
 
     def offer(self, number: int, request: Request) -> list[Effect]:
-        """A request came. Nothing: it waits."""
+        """Take a request; no effect: it waits."""
         if request.controller_epoch < self._controller_epoch:
             return [Refuse(number, _refusal(request, ErrorCode.STALE_CONTROLLER_EPOCH))]
         if request.broker_epoch < self._epoch:

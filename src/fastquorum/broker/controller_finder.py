@@ -1,7 +1,7 @@
-"""Finds the active controller, and reads nothing of the metadata: for a member that is told what it is to know.
+"""Finds the active controller without reading metadata, for a member that receives control requests.
 
-Whoever is asked, and is not the controller any more, or does not answer, is asked no more: the bootstrap servers are.
-Sans-IO. Source: KIP-595 (discovery); KIP-380, whose brokers were told by ZooKeeper.
+A server that is not the controller any more, or that does not answer, is not asked again: the bootstrap servers are.
+Sans-IO. Source: KIP-595 (discovery); KIP-380, whose brokers found it in ZooKeeper.
 """
 
 from fastquorum.broker.follower import NEVER, Follower, Request
@@ -10,7 +10,7 @@ from fastquorum.wire.message import Message
 
 
 class ControllerFinder(Follower):
-    """A Follower that is content once it knows who leads."""
+    """A Follower that stops once it knows the leader."""
 
     @property
     def deadline_us(self) -> Micros:
@@ -25,6 +25,6 @@ class ControllerFinder(Follower):
             self._failures, self.reason = 0, ""
 
     def not_there(self, endpoint: Endpoint, reason: str, now_us: Micros) -> None:
-        """The active controller is not to be found there, or not any more."""
+        """Note that the active controller is not at this endpoint."""
         if self.controller is not None and self.controller.endpoint == endpoint:
             self._lose_leader(reason, now_us)

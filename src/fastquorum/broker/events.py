@@ -1,4 +1,4 @@
-"""What happens to a member's life, and what it orders: values, in and out. Source: Kafka `BrokerLifecycleManager`."""
+"""The events and effects of a member's lifecycle. Source: Kafka `BrokerLifecycleManager`."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from fastquorum.wire.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Begin."""
+    """The member is to begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The controller's answer to the request of this number."""
+    """The controller has answered the request of this number."""
 
     number: int
     message: Message
@@ -30,7 +30,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The request of this number will not be answered; it may have been acted upon."""
+    """The request of this number will not be answered; the controller may have acted on it."""
 
     number: int
     reason: str
@@ -38,35 +38,35 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How far the metadata was read, and what it says of this broker id."""
+    """How far the metadata was read, and the registration that it holds for this broker id."""
 
     next_offset: Offset
-    """Behind the last record taken in."""
+    """The offset behind the last record in the image."""
     fresh_us: Micros
     """When a Fetch was sent that found nothing committed beyond next_offset; -1: never yet."""
     epoch: int
-    """Of the registration that stands; -1 if there is none."""
+    """The epoch of the present registration; -1 if there is none."""
     is_fenced: bool
-    """That registration is."""
+    """Whether that registration is fenced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The program has (or has not) what it needs to act: until then heartbeats ask to be kept fenced."""
+    """The program is ready to act, or not: until it is, heartbeats ask to be kept fenced."""
 
     is_ready: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Go in good order, and by this time in any case."""
+    """The member is to stop in good order, and by this time in any case."""
 
     deadline_us: Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Something without which there is no membership has broken."""
+    """A failure that ends the membership."""
 
     error: FastQuorumError
 
@@ -78,9 +78,9 @@ Event = Started | TimerFired | Answered | Unanswered | Followed | Ready | StopRe
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send this to the active controller, whoever that is. It counts as sent now, and not when the bytes leave.
+    """Send this to the active controller. It counts as sent now, not when the bytes leave.
 
-    `Answered` or `Unanswered` may follow with its number; of a request that was given up nobody wants to hear.
+    `Answered` or `Unanswered` may follow with its number; both are ignored for a request that was given up.
     """
 
     number: int
@@ -89,7 +89,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
-    """Tell the program, BEFORE any effect behind it: it must not act on what is over."""
+    """Notify the program BEFORE any effect behind it: it must not act in a state that is over."""
 
     state: State
     epoch: int

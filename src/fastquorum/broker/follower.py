@@ -1,8 +1,8 @@
-"""Follows the metadata log: finds the leader, fetches from it as an observer, and so knows who the controller is.
+"""Follows the metadata log: finds the leader, which is the active controller, and fetches from it as an observer.
 
-One request at a time. A server that leads nothing names who does; where nobody knows, the bootstrap servers are asked
-in turn. Before the first Fetch that counts the leader is asked who votes: a Fetch under a voter's id could be taken for
-that voter's acknowledgement. Sans-IO. Source: KIP-595 (observers, discovery), KIP-630
+It sends one request at a time. A server that does not lead names the leader; where no leader is known, the bootstrap
+servers are asked in turn. Before the first Fetch that counts, the leader is asked for the voters: a Fetch under a
+voter's id could be taken for that voter's acknowledgement. Sans-IO. Source: KIP-595 (observers, discovery), KIP-630
 (FetchSnapshot), KIP-853 (endpoints in answers); Kafka `KafkaRaftClient`.
 """
 
@@ -40,7 +40,7 @@ _Fetched = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class Leader(NamedTuple):
-    """Who leads the quorum, and so is the active controller."""
+    """The leader of the quorum, which is the active controller."""
 
     id: NodeId
     epoch: Epoch
@@ -48,7 +48,7 @@ class Leader(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Something to be asked of one server."""
+    """A request to one server."""
 
     number: int
     endpoint: Endpoint
@@ -70,30 +70,30 @@ class _InFlight:
 
 @dataclass(slots=True)
 class _Snapshot:
-    """On its way here."""
+    """A snapshot that is being fetched."""
 
     id: OffsetAndEpoch
     data: bytearray = field(default_factory=bytearray)
 
 
 class Follower:
-    """Of one member. `poll` after everything that happens: it says what to ask next, if anything."""
+    """The follower of one member. Call `poll` after every event: it returns the next request, if any."""
 
     def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random) -> None:
         self.copy = MetadataCopy(kernels)
         self.leader: Leader | None = None
-        """Of the newest epoch heard of; None while nobody is known to lead it."""
+        """The leader of the newest known epoch; None while it is unknown."""
         self.fresh_us: Micros = NEVER
-        """When the last Fetch was sent whose answer left nothing committed to be read."""
+        """When the last Fetch was sent whose answer left nothing committed to read."""
         self.reason = "no controller has answered yet"
-        """What it waits for, for people; empty while it follows."""
+        """A text for people that states what it waits for; empty while it follows."""
         self._settings = settings
         self._config = config
         self._chance = chance
         self._epoch: Epoch = 0
-        """The newest heard of."""
+        """The newest known epoch."""
         self._turn = chance.randrange(len(settings.bootstrap))
-        self._has_asked_voters = False
+        self._has_checked_voters = False
         self._snapshot: _Snapshot | None = None
         self._in_flight: _InFlight | None = None
         self._number = 0
@@ -102,21 +102,21 @@ class Follower:
 
     @property
     def controller(self) -> Leader | None:
-        """The leader, once it is known that this member is none of the voters: nothing else is asked of it before."""
-        return self.leader if self._has_asked_voters else None
+        """The leader, once it has confirmed that this member is not a voter: no other request is sent to it before."""
+        return self.leader if self._has_checked_voters else None
 
     @property
     def deadline_us(self) -> Micros:
         """When `poll` is next due."""
-        asked = self._in_flight
-        return self._next_us if asked is None else asked.sent_us + asked.timeout_us
+        in_flight = self._in_flight
+        return self._next_us if in_flight is None else in_flight.sent_us + in_flight.timeout_us
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def poll(self, now_us: Micros) -> Request | None:
-        """The next request, if it is time for one."""
-        asked = self._in_flight
-        if asked is not None and now_us >= asked.sent_us + asked.timeout_us:
+        """Return the next request, if it is time for one."""
+        in_flight = self._in_flight
+        if in_flight is not None and now_us >= in_flight.sent_us + in_flight.timeout_us:
             self._in_flight = None
             self._lose_leader("it does not answer", now_us)
         if self._in_flight is not None or now_us < self._next_us:
@@ -128,7 +128,7 @@ class Follower:
 
     @property
     def _server(self) -> Endpoint:
-        """Whom to ask."""
+        """Return the server to ask."""
         servers = self._settings.bootstrap
         return servers[self._turn % len(servers)] if self.leader is None else self.leader.endpoint
 
@@ -137,17 +137,18 @@ class Follower:
         endpoint = self._server
         if self.leader is None:
             return endpoint, self._discovery(), timeout_us
-        if not self._has_asked_voters:
+        if not self._has_checked_voters:
             topic = DescribeQuorumRequest.TopicData
             partition = topic.PartitionData(partition_index=0)
-            asked = DescribeQuorumRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
-            return endpoint, asked, timeout_us
+            query = DescribeQuorumRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
+            return endpoint, query, timeout_us
         if self._snapshot is not None:
             return endpoint, self._snapshot_fetch(self._snapshot), timeout_us
         return endpoint, self._fetch(), timeout_us + self._config.fetch_wait_us_max
 
     def _discovery(self) -> FetchRequest:
-        """Of the epoch before the first: a leader refuses it, naming itself, before it counts for anything."""
+        """Return a Fetch in the epoch before the first: a leader refuses it, and names itself, before it has any
+        effect."""
         return self._fetch_of(0, OffsetAndEpoch(0, 0), wait_ms=0)
 
     def _fetch(self) -> FetchRequest:
@@ -188,26 +189,26 @@ class Follower:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def on_unanswered(self, number: int, reason: str, now_us: Micros) -> None:
-        """The request of this number will not be answered."""
+        """Note that the request of this number will not be answered."""
         if self._take_in_flight(number) is not None:
             self._lose_leader(reason, now_us)
 
     def on_answer(self, number: int, message: Message, now_us: Micros) -> None:
-        """An answer; one that nobody waits for any more has no effect.
+        """Take an answer; one that is no longer awaited has no effect.
 
         Raises:
             UsageError: this is another cluster, or the id is a voter's.
             ProtocolFatal: the controllers have lost what was committed.
             ImageFailed: a committed record does not fit the image.
         """
-        asked = self._take_in_flight(number)
-        if asked is None:
+        in_flight = self._take_in_flight(number)
+        if in_flight is None:
             return
         self._next_us = now_us
         try:
             match message:
                 case FetchResponse():
-                    self._on_fetched(message, asked.sent_us, now_us)
+                    self._on_fetched(message, in_flight.sent_us, now_us)
                 case FetchSnapshotResponse():
                     self._on_snapshot_part(message, now_us)
                 case DescribeQuorumResponse():
@@ -218,20 +219,26 @@ class Follower:
             self._lose_leader(str(error), now_us)
 
     def _take_in_flight(self, number: int) -> _InFlight | None:
-        asked = self._in_flight
-        if asked is None or asked.number != number:
+        in_flight = self._in_flight
+        if in_flight is None or in_flight.number != number:
             return None
         self._in_flight = None
-        return asked
+        return in_flight
 
     def _on_fetched(self, message: FetchResponse, sent_us: Micros, now_us: Micros) -> None:
         self._check_code(message.error_code)
         if len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
             raise PeerProtocolError("a Fetch of one partition is answered with others")
         fetched = message.responses[0].partitions[0]
-        told = fetched.current_leader
+        current_leader = fetched.current_leader
         if fetched.error_code != ErrorCode.NONE or self.leader is None:
-            self._learn(told.leader_id, told.leader_epoch, message.node_endpoints, fetched.error_code, now_us)
+            self._learn(
+                current_leader.leader_id,
+                current_leader.leader_epoch,
+                message.node_endpoints,
+                fetched.error_code,
+                now_us,
+            )
             return
         self._failures, self.reason = 0, ""
         if fetched.diverging_epoch.epoch >= 0:
@@ -260,7 +267,7 @@ class Follower:
             raise PeerProtocolError(f"it answers {error_name(code)}")
 
     def _begin_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        """The log does not reach back to where this copy ends."""
+        """Begin to fetch a snapshot: the leader's log does not reach back to the end of this copy."""
         if snapshot.offset <= self.copy.next_offset:
             raise ProtocolFatal(
                 f"the controllers want the metadata to begin anew at offset {snapshot.offset}, but everything below "
@@ -277,8 +284,10 @@ class Follower:
         part = message.topics[0].partitions[0]
         if part.error_code != ErrorCode.NONE:
             self._snapshot = None  # the next Fetch tells what to do instead
-            told = part.current_leader
-            self._learn(told.leader_id, told.leader_epoch, message.node_endpoints, part.error_code, now_us)
+            current_leader = part.current_leader
+            self._learn(
+                current_leader.leader_id, current_leader.leader_epoch, message.node_endpoints, part.error_code, now_us
+            )
             return
         position, data = len(copying.data), part.unaligned_records
         named = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
@@ -303,29 +312,29 @@ class Follower:
                 f"broker id {self._settings.broker_id} is a controller's",
                 "give the broker an id that no controller has",
             )
-        self._has_asked_voters = True
+        self._has_checked_voters = True
 
     # --- the leader ---------------------------------------------------------------------------------------------------
 
     def _learn(
         self, leader_id: NodeId, epoch: Epoch, endpoints: Iterable[_NodeEndpoint], code: int, now_us: Micros
     ) -> None:
-        """Somebody says who leads, or that it is not the one to ask. Of older epochs nobody wants to hear."""
+        """Learn the leader from a server that does not lead, or lose it. Older epochs are ignored."""
         at = (Endpoint(LISTENER_NAME, each.host, each.port) for each in endpoints if each.node_id == leader_id)
         found = next(at, None)
         if epoch < self._epoch or leader_id < 0 or found is None:
             self._lose_leader(f"it answers {error_name(code)}, and names no leader", now_us)
             self._epoch = max(epoch, self._epoch)
             return
-        told = Leader(leader_id, epoch, found)
-        if told == self.leader:
+        leader = Leader(leader_id, epoch, found)
+        if leader == self.leader:
             self._lose_leader(f"it answers {error_name(code)}, and names itself", now_us)
             return
-        self._epoch, self.leader = epoch, told
+        self._epoch, self.leader = epoch, leader
         self._snapshot = None
 
     def _lose_leader(self, reason: str, now_us: Micros) -> None:
-        """Ask somebody else, and not at once if nobody knew."""
+        """Ask another server; wait before that if no leader was known."""
         self.reason = f"{self._server.address}: {reason}"
         self.leader = None
         self._snapshot = None

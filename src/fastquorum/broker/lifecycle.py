@@ -1,25 +1,26 @@
-"""A broker's life beside its controllers: it registers, beats, fences itself in time, and goes in good order. Sans-IO.
+"""A broker's lifecycle: it registers, sends heartbeats, fences itself in time, and stops in good order. Sans-IO.
 
 Two things keep a member from acting when it must not.
 
 *The fencing token* is the broker epoch: the offset of the registration in the metadata log, which only grows. Another
-process is registered under the same id only with a higher one. Whoever guards a resource (a store, a device, another
-service) and refuses what carries a lower token than it has seen is safe whatever clocks do, even if a holder's stands
-still. Nothing else is safe against everything.
+process is registered under the same id only with a higher one. The guard of a resource (a store, a device, another
+service) that refuses a lower token than it has seen is safe whatever clocks do, even if a holder's clock stands still.
+Nothing else is safe against everything.
 
 *The lease* makes that rare. An acknowledged heartbeat lets the member act for `lease_us`, counted from when it was
 SENT, on a clock that goes on while the process is stopped and the machine sleeps. The controllers count
-`session_timeout_us` from when they RECEIVED it, which was later; and a controller acknowledges a heartbeat only if
-nobody can have replaced it long before. That comes to one inequality (`fastquorum.lease`): the member has given up
-before any controller lets somebody else in, so that no two act at a time, as long as
+`session_timeout_us` from when they RECEIVED it, which was later; and a controller acknowledges a heartbeat only if no
+other can have replaced it long before. That gives one inequality (`fastquorum.lease`): the member has given up before
+any controller admits another, so that no two act at a time, as long as
 
 * clocks run a tenth too fast or too slow at most, and none stands still (against a virtual machine that is paused, and
   all its clocks with it, only the token helps),
 * what the program does after `check()` is over before the slack of the session is,
-* the controllers' session timeout is not shorter than the member's (it asks each that leads: `session_check`; one that
-  leads with a shorter one than the former may let somebody in before the member could ask: members are to have the
+* the controllers' session timeout is not shorter than the member's (it asks each that leads: `session_check`; a new
+  leader with a shorter one than the former may admit another before the member could ask: members are to have the
   shorter one first),
-* nobody unregisters a broker that may still act (`fastquorum broker unregister`): that lets in whoever comes at once.
+* nobody unregisters a broker that may still act (`fastquorum broker unregister`): the next to register is admitted at
+  once.
 
 Kafka's controllers keep the same bound by another means: see there.
 
@@ -67,7 +68,8 @@ from fastquorum.wire.messages.brokers import (
 NO_EPOCH: Final = -1
 NEVER: Final = -1
 SHUTDOWN_INTERVAL_US: Final = 50 * MS
-"""From the first answer that does not let it go to the next heartbeat: leads often move at once. Kafka's number."""
+"""Time from the first answer that does not let it stop to the next heartbeat: leads often move at once. Kafka's
+value."""
 FINAL_REFUSALS: Final = frozenset(
     (
         ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -78,7 +80,8 @@ FINAL_REFUSALS: Final = frozenset(
         ErrorCode.INVALID_REQUEST,
     )
 )
-"""Of a registration: asking again would change nothing. Kafka's broker asks on until its time is over."""
+"""Final refusals of a registration: asking again would change nothing. Kafka's broker asks on until its time is
+over."""
 
 
 @dataclass(slots=True)
@@ -92,40 +95,40 @@ class _InFlight:
 
 
 class Lifecycle:
-    """Of one incarnation of a broker. `step` takes what happened and returns what follows from it, in order."""
+    """The lifecycle of one incarnation of a broker. `step` takes an event and returns its effects, in order."""
 
     def __init__(
         self, settings: MemberSettings, config: MemberConfig, chance: Random, *, is_ready: bool = True
     ) -> None:
-        """`is_ready`: it wishes to be unfenced as soon as it has read its registration."""
+        """Take the settings; `is_ready`: it wants to be unfenced as soon as it has read its registration."""
         self._settings = settings
         self._config = config
         self._chance = chance
         self._is_ready = is_ready
         self.state = State.OFFLINE
         self.epoch = NO_EPOCH
-        """The last one registered with; it stands unless the state is REGISTERING."""
+        """The epoch of the last registration; it is valid unless the state is REGISTERING."""
         self.error: FastQuorumError | None = None
-        """Why it is GONE, if not in good order."""
+        """The error that ended it; None if it stopped in good order."""
         self.reason = "not started"
-        """What it waits for, for people."""
+        """A text for people that states what it waits for."""
         self._contact_us: Micros = NEVER
-        """When the last heartbeat was sent that was acknowledged under this epoch."""
+        """When the last acknowledged heartbeat of this epoch was sent."""
         self._granted_us: Micros = NEVER
-        """When the controller first said that it is not fenced, since it last was."""
+        """When the controller first answered that it is not fenced, since it last was fenced."""
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
         self._has_read_itself = False
-        """The metadata has shown this epoch's registration."""
+        """Whether the metadata has shown this epoch's registration."""
         self._in_flight: _InFlight | None = None
         self._number = 0
         self._next_us: Micros = NEVER
         """When to make the next request."""
         self._is_hasty = False
-        """Make it at once when the one under way is answered."""
+        """Whether to send the next request as soon as the one under way is answered."""
         self._failures = 0
         self._stop_by_us: Micros = NEVER
         self._has_been_kept = False
-        """It asked to go, and was told to wait."""
+        """Whether it asked to stop, and was answered to wait."""
         self._effects: list[Effect] = []
         self._now_us: Micros = 0
 
@@ -133,13 +136,14 @@ class Lifecycle:
 
     @property
     def lease_until_us(self) -> Micros:
-        """Up to when it may act, exclusive; NEVER if it may not."""
+        """Time up to which it may act, exclusive; NEVER if it may not."""
         if self.state not in (State.ONLINE, State.STOPPING) or self._granted_us == NEVER:
             return NEVER
         return self._contact_us + self._config.lease_us
 
     def is_active(self, now_us: Micros) -> bool:
-        """May it act? Right whatever has not been stepped yet: a process that was stopped finds out by asking."""
+        """Return whether it may act. True to the clock even before the next step: a process that was stopped finds out
+        so."""
         return now_us < self.lease_until_us
 
     @property
@@ -155,7 +159,7 @@ class Lifecycle:
     # --- the step -----------------------------------------------------------------------------------------------------
 
     def step(self, event: Event, now_us: Micros) -> list[Effect]:
-        """Time first, whatever happened: what comes late finds it fenced."""
+        """Take an event, and the time first: an answer that comes late finds it fenced."""
         self._now_us = max(now_us, self._now_us)
         self._effects = []
         self._look_at_clock()
@@ -195,8 +199,8 @@ class Lifecycle:
             self._become(Cause.OUT_OF_CONTACT)
         if self.state is not State.GONE and NEVER != self._stop_by_us <= now_us:
             self._end(Cause.OUT_OF_TIME)
-        asked = self._in_flight
-        if asked is not None and now_us >= asked.sent_us + self._config.request_timeout_us:
+        in_flight = self._in_flight
+        if in_flight is not None and now_us >= in_flight.sent_us + self._config.request_timeout_us:
             self._in_flight = None
             self._try_later("the controller does not answer")
 
@@ -215,7 +219,7 @@ class Lifecycle:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Make the next request, if it is due and none is under way."""
+        """Send the next request, if it is due and none is under way."""
         if self.state in (State.OFFLINE, State.GONE) or self._in_flight is not None:
             return
         if not NEVER < self._next_us <= self._now_us:
@@ -236,7 +240,7 @@ class Lifecycle:
         )
 
     def _hurry(self) -> None:
-        """Something changed that the controller is to know, or to say, now."""
+        """Send the next request soon: the controller has to know, or to answer, a change."""
         if self._in_flight is not None:
             self._is_hasty = True
         elif self._failures == 0:  # else it is waited for already, and for good reason
@@ -247,7 +251,7 @@ class Lifecycle:
         self._next_us = self._now_us if self._is_hasty else sent_us + interval_us
 
     def _try_later(self, reason: str) -> None:
-        """Again, but not at once."""
+        """Send the request again, but not at once."""
         self.reason = reason
         longest_us = self._config.heartbeat_interval_us
         backoff_us = min(self._config.retry_backoff_us << min(self._failures, 16), longest_us)
@@ -255,25 +259,25 @@ class Lifecycle:
         self._next_us = self._now_us + backoff_us - self._chance.randrange(backoff_us // 2 + 1)
 
     def _take_in_flight(self, number: int) -> _InFlight | None:
-        """The request this is about; None if it was given up."""
-        asked = self._in_flight
-        if asked is None or asked.number != number:
+        """Return the request of this number; None if it was given up."""
+        in_flight = self._in_flight
+        if in_flight is None or in_flight.number != number:
             return None
         self._in_flight = None
-        return asked
+        return in_flight
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def _on_answer(self, number: int, message: Message) -> None:
-        asked = self._take_in_flight(number)
-        if asked is None:
+        in_flight = self._take_in_flight(number)
+        if in_flight is None:
             return
-        if asked.is_heartbeat != (self.state is not State.REGISTERING):
+        if in_flight.is_heartbeat != (self.state is not State.REGISTERING):
             self._next_us = self._now_us  # it is about an epoch that does not stand any more
-        elif isinstance(message, BrokerRegistrationResponse) and not asked.is_heartbeat:
+        elif isinstance(message, BrokerRegistrationResponse) and not in_flight.is_heartbeat:
             self._on_registered(message)
-        elif isinstance(message, BrokerHeartbeatResponse) and asked.is_heartbeat:
-            self._on_heartbeat(asked, message)
+        elif isinstance(message, BrokerHeartbeatResponse) and in_flight.is_heartbeat:
+            self._on_heartbeat(in_flight, message)
         else:
             self._try_later(f"the controller answers with {type(message).__name__}")
 
@@ -296,7 +300,7 @@ class Lifecycle:
             self._become(Cause.REGISTERED if self._stop_by_us == NEVER else Cause.REJOINED)
             self._next_us = self._now_us
 
-    def _on_heartbeat(self, asked: _InFlight, message: BrokerHeartbeatResponse) -> None:
+    def _on_heartbeat(self, in_flight: _InFlight, message: BrokerHeartbeatResponse) -> None:
         code = message.error_code
         if code == ErrorCode.STALE_BROKER_EPOCH:
             self._on_stale(f"the controller knows no broker {self._settings.broker_id} of epoch {self.epoch}")
@@ -304,13 +308,13 @@ class Lifecycle:
         if code != ErrorCode.NONE:
             self._try_later(f"a heartbeat was answered with {error_name(code)}")
             return
-        self._contact_us = max(asked.sent_us, self._contact_us)
+        self._contact_us = max(in_flight.sent_us, self._contact_us)
         interval_us = self._config.heartbeat_interval_us
         if self.state is State.STOPPING:
             if message.should_shut_down:
                 self._end(Cause.LET_GO)
                 return
-            if asked.asks_to_go and not self._has_been_kept:
+            if in_flight.asks_to_go and not self._has_been_kept:
                 self._has_been_kept = True
                 interval_us = SHUTDOWN_INTERVAL_US
             if message.is_fenced:
@@ -322,7 +326,7 @@ class Lifecycle:
                 self._granted_us = self._now_us
             self.reason = "the metadata was not read up to its unfencing yet"
             self._look_admitted()
-        self._succeeded(asked.sent_us, interval_us)
+        self._succeeded(in_flight.sent_us, interval_us)
 
     def _on_fenced(self, reason: str) -> None:
         self.reason = reason
@@ -331,7 +335,7 @@ class Lifecycle:
             self._become(Cause.FENCED)
 
     def _on_stale(self, reason: str) -> None:
-        """Somebody else has, or had, the id: what is known of the past counts no more. Ask for an epoch anew."""
+        """Register anew: another process has, or had, the id, and nothing that is known of the past counts."""
         is_going = self.state is State.STOPPING
         if is_going and not self._config.control_requests:
             self._end(Cause.STALE)
@@ -363,7 +367,7 @@ class Lifecycle:
             self._look_admitted()
 
     def _look_admitted(self) -> None:
-        """Unfenced; and what it will act on is as new as that: what moved away while it was fenced is known to it."""
+        """Become ONLINE if it is unfenced and its metadata is as new: it knows what moved away while it was fenced."""
         followed, granted_us = self._followed, self._granted_us
         if granted_us == NEVER or followed.fresh_us < granted_us or followed.is_fenced or followed.epoch != self.epoch:
             return
@@ -376,14 +380,14 @@ class Lifecycle:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _on_stop(self, deadline_us: Micros) -> None:
-        """Hand over first, if anybody counts on it."""
+        """Begin to stop: hand over first, if it may lead partitions."""
         if self._stop_by_us != NEVER:
             self._stop_by_us = min(self._stop_by_us, deadline_us)
         elif self.state is State.ONLINE:
             self._stop_by_us = deadline_us
             self.reason = "its leads are moving away"
-            self._become(Cause.STOP_ASKED)
+            self._become(Cause.STOP_REQUESTED)
             self._failures = 0
             self._hurry()
         else:
-            self._end(Cause.STOP_ASKED)
+            self._end(Cause.STOP_REQUESTED)

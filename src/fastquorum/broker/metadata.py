@@ -1,8 +1,8 @@
-"""The metadata log as a member holds it: an image of what is committed, and the little that is not yet.
+"""A member's copy of the metadata log: an image of all committed records, and the few batches that are not committed.
 
-In memory: a member that starts again reads the log anew, or the snapshot that stands for its beginning, or goes on from
-the one that it kept. A log on a disk, a flusher and a listening port, which an observer of `node/` has, would serve
-nobody here. Sans-IO. Source: KIP-595 (log reconciliation), KIP-630 (snapshots); Kafka `MetadataLoader`.
+It is in memory: a member that restarts reads the log again, or the snapshot in place of its beginning, or goes on from
+its own stored snapshot. It has no use for the log on disk, the flusher and the port of an observer of `node/`. Sans-IO.
+Source: KIP-595 (log reconciliation), KIP-630 (snapshots); Kafka `MetadataLoader`.
 """
 
 from collections import deque
@@ -25,49 +25,49 @@ class _Held(NamedTuple):
 
 
 class MetadataCopy:
-    """Of one log. What is in the image is never taken back."""
+    """The copy of one log. A record in the image is never taken back."""
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
         self._folder = MetadataFolder(kernels)
         self._fold = Fold()
         self._folded = OffsetAndEpoch(0, 0)
-        """Behind the last batch in the image, and that one's epoch."""
+        """The offset behind the last batch in the image, and that batch's epoch."""
         self._held: deque[_Held] = deque()
         self.high_watermark: Offset = UNKNOWN_OFFSET
-        """The highest that any leader told."""
+        """The highest high watermark that any leader reported."""
 
     @property
     def image(self) -> Image:
-        """Of all that is known to be committed; while a transaction is open, as before it."""
+        """The image of all known committed records; while a transaction is open, the one before it."""
         return self._fold.image
 
     @property
     def place(self) -> Place | None:
-        """Where the image stands, so that it can be written down. None: a transaction is open, or nothing was read."""
+        """The image's place in the log, for a stored snapshot; None: a transaction is open, or nothing was read."""
         if self._fold.is_in_transaction or self.image.features.metadata_version is None:
             return None
         return self._fold.place
 
     @property
     def next_offset(self) -> Offset:
-        """Behind the last record in the image."""
+        """The offset behind the last record in the image."""
         return self._folded.offset
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Where to fetch from, and the epoch of the record before that."""
+        """The offset to fetch from, and the epoch of the record before it."""
         if not self._held:
             return self._folded
         last = self._held[-1]
         return OffsetAndEpoch(last.last_offset + 1, last.epoch)
 
     def take(self, records: bytes, high_watermark: Offset) -> None:
-        """What the leader has from `end` on, and up to where that is committed.
+        """Take the leader's batches from `end` on, and its high watermark.
 
         Raises:
-            PeerProtocolError: these are not the batches that come next. Nothing of them was taken.
-            ImageFailed: a committed record does not fit. There is no going on.
+            PeerProtocolError: these are not the next batches. None of them was taken.
+            ImageFailed: a committed record does not fit. The copy cannot go on.
         """
         self._held.extend(self._checked(records))
         self.high_watermark = max(high_watermark, self.high_watermark)
@@ -91,9 +91,9 @@ class MetadataCopy:
         return found
 
     def cut(self) -> None:
-        """The leader's log is another one from somewhere on: let go of what is not committed, and ask again.
+        """Drop the uncommitted batches, since the leader's log diverges from this one; then fetch again.
 
-        ProtocolFatal if there is nothing to let go of: then something committed was lost.
+        ProtocolFatal if there are none: then the controllers have lost committed records.
         """
         if not self._held:
             raise ProtocolFatal(
@@ -103,7 +103,8 @@ class MetadataCopy:
         self._held.clear()
 
     def load(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
-        """A whole snapshot in place of everything below its end. PeerProtocolError if it is damaged, ImageFailed."""
+        """Load a whole snapshot in place of everything below its end. PeerProtocolError if it is damaged,
+        ImageFailed."""
         size = 0
         for info in self._kernels.batch_headers(data):
             if not info.crc_valid:

@@ -1,7 +1,7 @@
-"""A member's heartbeats as KIP-343 lays them out, for controllers that are told to hear them.
+"""Translates a member's heartbeats to and from KIP-343's, for controllers that are configured to accept them.
 
-The life of a member is one; only the words differ. An inactive broker that asked to stop is free to go. Such a
-heartbeat does not say how far the metadata was read: the member itself waits until it has read that it is unfenced.
+The lifecycle is the same; only the messages differ. An inactive broker that wanted to stop may stop. Such a heartbeat
+does not say how far the metadata was read: the member itself waits until it has read that it is unfenced.
 Pure. Source: KIP-343.
 """
 
@@ -16,7 +16,7 @@ _FENCED = (BrokerState.INITIAL, BrokerState.INACTIVE)
 
 
 def request_of(heartbeat: BrokerHeartbeatRequest) -> MetadataHeartbeatRequest:
-    """What it wishes, and which process it is."""
+    """Return the KIP-343 form of a heartbeat: the wanted state, and the process."""
     if heartbeat.want_shut_down:
         target = BrokerState.STOPPING
     else:
@@ -26,12 +26,12 @@ def request_of(heartbeat: BrokerHeartbeatRequest) -> MetadataHeartbeatRequest:
     )
 
 
-def response_of(answer: MetadataHeartbeatResponse, *, asked_to_stop: bool) -> BrokerHeartbeatResponse:
-    """What it is to be."""
+def response_of(answer: MetadataHeartbeatResponse, *, wanted_to_stop: bool) -> BrokerHeartbeatResponse:
+    """Return the KIP-631 form of an answer."""
     is_fenced = answer.current_state in _FENCED
     return BrokerHeartbeatResponse(
         error_code=answer.error_code,
         is_caught_up=not is_fenced,
         is_fenced=is_fenced,
-        should_shut_down=asked_to_stop and is_fenced,
+        should_shut_down=wanted_to_stop and is_fenced,
     )

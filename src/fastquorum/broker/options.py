@@ -1,4 +1,4 @@
-"""What `join` takes, for both twins: declared once, checked by the type checker as well as at run time. Pure."""
+"""The options of `join`, for both twins: declared once, checked by the type checker and at run time. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -15,7 +15,7 @@ from fastquorum.types import NODE_ID_MAX, Endpoint, Uuid, is_text
 
 LISTENER: Final = "PLAINTEXT"
 RACK_BYTES_MAX: Final = 1024
-"""More would be no name, and a registration that no controller reads."""
+"""Most bytes of a rack's name: no controller would read a registration with more."""
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
 _REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
 _PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir", "ready", "kernels")
@@ -23,7 +23,7 @@ _PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir"
 
 @runtime_checkable
 class PathLike(Protocol):
-    """As os.PathLike[str]."""
+    """A path-like object, as os.PathLike[str]."""
 
     def __fspath__(self) -> str: ...
 
@@ -57,7 +57,7 @@ def _are(kinds: tuple[type, ...]) -> Callable[[Any], bool]:
 
 
 _TIME: Final = _whole(1, COUNT_MAX * MS)
-"""The wire says it in milliseconds, if it does."""
+"""A time in microseconds; the wire carries milliseconds."""
 _SWITCH: Final[_Check] = (lambda value: isinstance(value, bool), "True or False")
 _CHECKS: Final[Mapping[str, _Check]] = {
     "bootstrap": (lambda value: not isinstance(value, list | tuple) or len(value) > 0, "one address or more"),
@@ -85,29 +85,30 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "metadata_heartbeats": _SWITCH,
     "control_requests": _SWITCH,
 }
-"""Of each option whether a value can be used, and what it is to be. The addresses in `bootstrap`, and `cluster_id`, are
-read as a node's settings are."""
+"""For each option a check of its value, and a text that states what it has to be. The addresses in `bootstrap`, and
+`cluster_id`, are read as a node's settings are."""
 
 
 class JoinOptions(TypedDict, total=False):
     """Everything `join` takes; of `MemberConfig` any field, times in microseconds."""
 
     bootstrap: Required[str | Endpoint | Sequence[str | Endpoint]]
-    """HOST:PORT,... of controllers, ours or Kafka's, to ask who leads."""
+    """HOST:PORT,... of controllers, ours or Kafka's, to ask for the leader."""
     broker_id: Required[int]
-    """0 or above; no controller's. Of all who join under one id only one is in at a time, so it can name a lock."""
+    """0 or above; not a controller's. Of all members of one id only one is admitted at a time, so it can name a
+    lock."""
     cluster_id: Required[str]
     host: NotRequired[str | None]
-    """Where others reach this program, if they do: a listener named PLAINTEXT."""
+    """Where others reach this program, if they do: the host of a listener named PLAINTEXT."""
     port: NotRequired[int | None]
     listeners: NotRequired[Sequence[Listener]]
-    """In place of host and port."""
+    """The listeners, in place of host and port."""
     rack: NotRequired[str | None]
-    """Empty text is none."""
+    """The rack; an empty text means none."""
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
-    """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
+    """Directory ids (KIP-858). Not given: a random one, for a program that stores nothing."""
     metadata_dir: NotRequired[str | PathLike | None]
-    """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
+    """The member's own directory, made if missing: it stores the metadata there, and starts from it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
     kernels: NotRequired[Literal["native", "pure"]]
@@ -124,7 +125,7 @@ class JoinOptions(TypedDict, total=False):
 
 
 class Joining(NamedTuple):
-    """The same, read."""
+    """The options of `join`, parsed."""
 
     settings: MemberSettings
     config: MemberConfig
@@ -134,7 +135,7 @@ class Joining(NamedTuple):
 
 
 def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid) -> Joining:
-    """Options as they are meant. ConfigError names what is missing or wrong.
+    """Parse the options. ConfigError names the missing or wrong one.
 
     `incarnation_id` is this process's; `directory_id` is taken if the program names no directories.
     """
@@ -167,7 +168,7 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
-    listeners = _said_listeners(options)
+    listeners = _given_listeners(options)
     for each in listeners:
         try:
             check_reachable(each.host)
@@ -176,7 +177,7 @@ def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
     return listeners
 
 
-def _said_listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
+def _given_listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
     host, port = options.get("host"), options.get("port")
     if (host is None) != (port is None):
         raise ConfigError("is needed with the other of host and port", "give both, or neither", "port")

@@ -1,4 +1,4 @@
-"""What the metadata gives a broker to hold: the partitions it leads, and those it follows. Pure."""
+"""The partitions that a broker holds by the metadata: those it leads, and those it follows. Pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from fastquorum.types import NodeId, Uuid
 
 
 class HeldPartition(NamedTuple):
-    """A partition with a replica on this broker, as of one image."""
+    """A partition with a replica on this broker, in one image."""
 
     topic: str
     partition: int
@@ -23,7 +23,7 @@ class HeldPartition(NamedTuple):
 
 
 def held_partitions(topics: Topics, broker_id: NodeId) -> Iterator[HeldPartition]:
-    """By topic and number. Looks at every partition there is."""
+    """Return a broker's partitions, by topic and number. It looks at every partition of the image."""
     for topic in topics.sorted():
         for number, partition in topic.partitions.items():
             if broker_id in partition.replicas:

@@ -1,4 +1,4 @@
-"""How a member's requests look: from what it knows of itself to wire messages. Decides nothing. Source: KIP-631."""
+"""Builds a member's requests; decides nothing. Source: KIP-631."""
 
 from fastquorum.broker.settings import MemberSettings
 from fastquorum.controller.image.registrations import end_points_of
@@ -7,7 +7,7 @@ from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerRegis
 
 
 def registration(settings: MemberSettings) -> BrokerRegistrationRequest:
-    """Ask for an epoch."""
+    """Return the request for a broker epoch."""
     feature = BrokerRegistrationRequest.Feature
     return BrokerRegistrationRequest(
         broker_id=settings.broker_id,
@@ -26,7 +26,7 @@ def registration(settings: MemberSettings) -> BrokerRegistrationRequest:
 def heartbeat(
     broker_id: NodeId, epoch: int, next_offset: Offset, *, wants_fence: bool, wants_to_go: bool
 ) -> BrokerHeartbeatRequest:
-    """Say that the broker of this epoch is alive, and has followed the metadata up to `next_offset`."""
+    """Return the heartbeat of a broker of this epoch that has followed the metadata up to `next_offset`."""
     return BrokerHeartbeatRequest(
         broker_id=broker_id,
         broker_epoch=epoch,

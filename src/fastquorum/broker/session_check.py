@@ -1,9 +1,9 @@
-"""Whether a member's lease fits the session timeout that the active controller goes by.
+"""Checks that a member's lease fits the session timeout of the active controller.
 
-The lease promise (`fastquorum.lease`) is of settings of both sides, and no registration or heartbeat carries either. So
-the member asks each controller that begins to lead for its `broker.session.timeout.ms`, before anything else, and
-registers with none whose session is too short. A controller that does not say (Kafka's before 3.7, or one that
-authorizes others only) is believed. Sans-IO. Source: KIP-133 (DescribeConfigs), KIP-919 (controllers answer it).
+The lease promise (`fastquorum.lease`) depends on settings of both sides, and no registration or heartbeat carries them.
+So the member asks each new leading controller for its `broker.session.timeout.ms`, before any other request, and does
+not register with one whose session is too short. A controller that does not answer this (Kafka's before 3.7, or one
+that authorizes only others) is trusted. Sans-IO. Source: KIP-133 (DescribeConfigs), KIP-919 (controllers answer it).
 """
 
 from typing import Final
@@ -20,27 +20,28 @@ SESSION_TIMEOUT: Final = "broker.session.timeout.ms"
 
 
 class SessionCheck:
-    """Of one member."""
+    """The session check of one member."""
 
     def __init__(self, config: MemberConfig) -> None:
         self._config = config
         self._checked: Leader | None = None
-        """The last controller that was asked, or is believed. In one epoch it does not change its settings: who starts
-        anew leads under another."""
+        """The last controller that has answered, or is trusted. Its settings do not change within one epoch: after a
+        restart it leads under another."""
 
     def is_due(self, controller: Leader) -> bool:
-        """Is this one to be asked first? None is if the member's lease promises nothing (KIP-343)."""
+        """Return whether this controller has to be asked first; never, if the member's lease promises nothing
+        (KIP-343)."""
         return self._config.lease_us <= self._config.session_timeout_us and controller != self._checked
 
     def request(self, controller: Leader) -> DescribeConfigsRequest:
-        """What to ask it."""
-        asked = DescribeConfigsRequest.DescribeConfigsResource(
+        """Return the request for a controller's session timeout."""
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=ResourceType.BROKER, resource_name=str(controller.id), configuration_keys=[SESSION_TIMEOUT]
         )
-        return DescribeConfigsRequest(resources=[asked])
+        return DescribeConfigsRequest(resources=[resource])
 
     def answered(self, controller: Leader, response: DescribeConfigsResponse) -> None:
-        """It has said, or does not say. ConfigError if the member could act for longer than that allows."""
+        """Take a controller's answer. ConfigError if the member could act for longer than that allows."""
         session_us = _session_us(response)
         if session_us is not None:
             check_controllers_session(self._config.lease_us, session_us, f"controller {controller.id}")

@@ -1,4 +1,4 @@
-"""What a member is started with: who it is, and the numbers it runs by. Plain values; pure.
+"""The settings of a member: its identity, and its limits and times. Plain values; pure.
 
 Names and defaults are Kafka's where Kafka has them. Source: KIP-631 (`broker.heartbeat.interval.ms`,
 `broker.session.timeout.ms`), KIP-343 (`broker.heartbeat.timeout.ms`).
@@ -23,19 +23,19 @@ FEATURES: Final = (
     Feature("streams.version", 0, 1),
     Feature("transaction.version", 0, 2),
 )
-"""What a broker of Kafka 4.3 says it supports: a controller refuses one that does not know what is finalized."""
+"""The features that a broker of Kafka 4.3 reports: a controller refuses a broker without a finalized one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """Who a member is. `join` takes the same."""
+    """The identity of a member. `join` takes the same."""
 
     broker_id: NodeId
     cluster_id: str
     bootstrap: tuple[Endpoint, ...]
-    """Controllers to ask who leads."""
+    """The controllers to ask for the leader."""
     incarnation_id: Uuid
-    """Drawn anew by every process: no two of one broker id are taken for one another."""
+    """A random id of this process, which tells two processes with one broker id apart."""
     log_dirs: tuple[Uuid, ...]
     """Directory ids, at least one; no other broker of the cluster has any of them."""
     listeners: tuple[Listener, ...] = ()
@@ -45,7 +45,7 @@ class MemberSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberConfig:
-    """The numbers. ConfigError if they contradict each other."""
+    """The limits and times of a member. ConfigError if they contradict each other."""
 
     heartbeat_interval_us: Micros = 2 * SECOND
     """`broker.heartbeat.interval.ms`: from the sending of one to the next."""
@@ -56,20 +56,20 @@ class MemberConfig:
     sending. Default, and most that the lease promise allows: three quarters of the session timeout. Longer than that
     timeout: see `lifecycle` for what is given up."""
     request_timeout_us: Micros = 2 * SECOND
-    """An answer that is not there by then never comes."""
+    """After this time a request counts as unanswered."""
     retry_backoff_us: Micros = 50 * MS
-    """Before a request is made again; twice as long each time, at most a heartbeat interval, a random part of it."""
+    """Time before a request is sent again; doubled each time up to a heartbeat interval, and partly random."""
     fetch_wait_us_max: Micros = 500 * MS
     """How long the leader may keep a Fetch that finds nothing."""
     fetch_bytes_max: int = 256 * 1024
-    """Taken in at one turn: heartbeats must not wait for more."""
+    """Most bytes taken in one turn: heartbeats must not wait for more."""
     metadata_heartbeats: bool = False
-    """It beats as KIP-343 has it: our controllers only, and only where `older.brokers.enable` is true. They try to tell
-    it by control requests, too, if it has a PLAINTEXT listener; it need not hear them."""
+    """Send heartbeats of KIP-343: to our controllers only, and only where `older.brokers.enable` is true. They send
+    control requests, too, if the member has a PLAINTEXT listener; it need not accept them."""
     control_requests: bool = False
-    """It follows no metadata log: as KIP-380 has it, the controller tells it by LeaderAndIsr, UpdateMetadata and
-    StopReplica what it is to know, at a port of its own. It beats as KIP-343 has it, and goes by ControlledShutdown.
-    Only where the same is true."""
+    """Follow no metadata log: as in KIP-380, the controller sends the metadata by LeaderAndIsr, UpdateMetadata and
+    StopReplica to the member's own port. It sends heartbeats of KIP-343, and stops by ControlledShutdown. Only where
+    `older.brokers.enable` is true."""
 
     def __post_init__(self) -> None:
         for name in ("heartbeat_interval_us", "session_timeout_us", "request_timeout_us", "retry_backoff_us"):

@@ -1,4 +1,4 @@
-"""What a member of the cluster is, and why it becomes something else: the one table that every change goes through.
+"""The states of a member, and the one table of all changes between them.
 
 `tests.quality.diagrams` draws it. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
 registration flow (Offline, Fenced, Online, Stopping); Kafka `BrokerState`, `BrokerLifecycleManager`.
@@ -9,18 +9,18 @@ from typing import Final
 
 
 class State(enum.StrEnum):
-    """A member's state, as it knows itself. What the controller holds of it may differ for a while."""
+    """A member's own state. The controller's view of it may differ for a while."""
 
     OFFLINE = "offline"
-    """Not started: the program is busy with a start of its own, and no controller hears of it."""
+    """Not started: the program is busy with its own start, and no controller knows of it."""
     REGISTERING = "registering"
-    """It has no broker epoch that stands: its first one, or the next, is asked for."""
+    """Without a valid broker epoch: it is asking for its first one, or the next."""
     FENCED = "fenced"
-    """Registered, and may do nothing: not caught up, not ready, fenced by the controller, or out of contact."""
+    """Registered, but may not act: not caught up, not ready, fenced by the controller, or out of contact."""
     ONLINE = "online"
-    """It may act, while the lease lasts that goes with it."""
+    """It may act while its lease lasts."""
     STOPPING = "stopping"
-    """It has asked to go; it may act while its leads move away, and its lease lasts."""
+    """It has asked to stop; it may act while its leads move away and its lease lasts."""
     GONE = "gone"
     """The end."""
 
@@ -38,7 +38,7 @@ class Cause(enum.StrEnum):
     FAILED = "it cannot go on"
     LOST_PLACE = "its epoch stands no more, and it is to go in good order"
     REJOINED = "registered, and on its way out"
-    STOP_ASKED = "asked to stop"
+    STOP_REQUESTED = "asked to stop"
     LET_GO = "let go by the controller"
     OUT_OF_TIME = "not let go in time"
 
@@ -55,7 +55,7 @@ TABLE: Final[dict[tuple[State, Cause], State]] = {
     (_ON, Cause.FENCED): _FEN,
     (_ON, Cause.OUT_OF_CONTACT): _FEN,
     (_ON, Cause.STALE): _REG,
-    (_ON, Cause.STOP_ASKED): _STOP,
+    (_ON, Cause.STOP_REQUESTED): _STOP,
     (_STOP, Cause.LET_GO): _GONE,
     (_STOP, Cause.OUT_OF_TIME): _GONE,
     (_STOP, Cause.STALE): _GONE,
@@ -64,12 +64,12 @@ TABLE: Final[dict[tuple[State, Cause], State]] = {
     (_REG, Cause.REJOINED): _STOP,
     (_REG, Cause.OUT_OF_TIME): _GONE,
     # Nobody counts on it, so there is nothing to hand over first.
-    **{(state, Cause.STOP_ASKED): _GONE for state in (_OFF, _REG, _FEN)},
+    **{(state, Cause.STOP_REQUESTED): _GONE for state in (_OFF, _REG, _FEN)},
     **{(state, Cause.FAILED): _GONE for state in (_OFF, _REG, _FEN, _ON, _STOP)},
 }
 
 
 def next_state(state: State, cause: Cause) -> State:
-    """The state that follows. An illegal pair is a bug of ours and asserts."""
+    """Return the next state. An illegal pair is a bug of ours and asserts."""
     assert (state, cause) in TABLE, f"a member that is {state} cannot change for: {cause}"
     return TABLE[state, cause]

@@ -1,9 +1,9 @@
-"""What a member knows that is told by control requests: what it leads and follows, and what clients are to hear.
+"""The metadata that control requests push to a member: the partitions it leads and follows, and those that clients see.
 
-LeaderAndIsr and StopReplica say what it holds, UpdateMetadata what there is. Their first ones under a broker epoch, and
-under a controller's, are whole: what they do not name is not held, or is not, any more; for neither this process nor
-the next controller knows what was told before. Such requests have no topic ids. Pure. Source: KIP-380; Kafka 2.2
-`ReplicaManager.becomeLeaderOrFollower`, `stopReplicas`, `MetadataCache`.
+LeaderAndIsr and StopReplica name the partitions that it holds, UpdateMetadata all that exist. The first of each under a
+broker epoch, and under a controller epoch, is complete: a partition that it does not name is no longer held, or no
+longer exists, since neither this process nor the next controller knows what was pushed before. Such requests have no
+topic ids. Pure. Source: KIP-380; Kafka 2.2 `ReplicaManager.becomeLeaderOrFollower`, `stopReplicas`, `MetadataCache`.
 """
 
 from typing import Final, NamedTuple
@@ -30,14 +30,14 @@ _Metadata = UpdateMetadataRequest.UpdateMetadataTopicState.UpdateMetadataPartiti
 
 
 class TopicPartition(NamedTuple):
-    """Which one, by name."""
+    """A partition's topic name and number."""
 
     topic: str
     partition: int
 
 
-class ToldPartition(NamedTuple):
-    """A partition as clients are to hear of it."""
+class PushedPartition(NamedTuple):
+    """A partition as clients see it."""
 
     leader: NodeId
     """-1 if there is none."""
@@ -48,7 +48,7 @@ class ToldPartition(NamedTuple):
 
 
 class LiveBroker(NamedTuple):
-    """A broker that is there."""
+    """A live broker."""
 
     id: NodeId
     listeners: tuple[Listener, ...]
@@ -56,19 +56,19 @@ class LiveBroker(NamedTuple):
 
 
 class Told(NamedTuple):
-    """All of it, at one moment; immutable."""
+    """All pushed metadata at one moment; immutable."""
 
     controller_id: NodeId = NO_NODE
-    """Who said so last."""
+    """The controller that pushed last."""
     controller_epoch: Epoch = -1
     held: Map[TopicPartition, HeldPartition] = Map()
-    """Those with a replica on this broker."""
-    partitions: Map[TopicPartition, ToldPartition] = Map()
+    """The partitions with a replica on this broker."""
+    partitions: Map[TopicPartition, PushedPartition] = Map()
     brokers: tuple[LiveBroker, ...] = ()
 
 
 class _Source(NamedTuple):
-    """Under which epochs something was told."""
+    """The broker epoch and controller epoch of a request."""
 
     broker_epoch: int
     controller_epoch: Epoch
@@ -77,44 +77,44 @@ class _Source(NamedTuple):
 _NOBODY: Final = _Source(-1, -1)
 
 
-class Telling:
-    """Of one member: takes in what the gate lets through."""
+class ControlRequestReceiver:
+    """The receiver of one member's control requests, once they have passed the gate."""
 
     def __init__(self, broker_id: NodeId) -> None:
         self._broker_id = broker_id
-        self.told = Told()
-        """Replaced as a whole, never changed."""
+        self.pushed = Told()
+        """Replaced as a whole, never changed in place."""
         self._held_from = _NOBODY
         self._metadata_from = _NOBODY
         self._partition_epochs: dict[TopicPartition, int] = {}
-        """Of what is held."""
+        """The partition epoch of each held partition."""
 
     @property
     def epoch(self) -> int:
-        """The broker epoch under which the last LeaderAndIsr came; -1 if none has."""
+        """The broker epoch of the last LeaderAndIsr; -1 before the first."""
         return self._held_from.broker_epoch
 
     def act(self, request: Request) -> Response:
-        """Do it; the answer."""
-        told = self.told._replace(controller_id=request.controller_id, controller_epoch=request.controller_epoch)
+        """Act on a request; return the answer."""
+        pushed = self.pushed._replace(controller_id=request.controller_id, controller_epoch=request.controller_epoch)
         source = _Source(request.broker_epoch, request.controller_epoch)
         match request:
             case LeaderAndIsrRequest():
-                return self._lead(told, request, source)
+                return self._lead(pushed, request, source)
             case StopReplicaRequest():
-                return self._stop(told, request)
+                return self._stop(pushed, request)
             case UpdateMetadataRequest():
-                return self._update(told, request, source)
+                return self._update(pushed, request, source)
 
     # --- what it holds ------------------------------------------------------------------------------------------------
 
-    def _lead(self, told: Told, request: LeaderAndIsrRequest, source: _Source) -> LeaderAndIsrResponse:
+    def _lead(self, pushed: Told, request: LeaderAndIsrRequest, source: _Source) -> LeaderAndIsrResponse:
         named = [
             (TopicPartition(topic.topic_name, state.partition_index), state)
             for topic in request.topic_states
             for state in topic.partition_states
         ]
-        held = told.held
+        held = pushed.held
         if source != self._held_from:
             self._held_from, held = source, Map()
             self._partition_epochs.clear()
@@ -128,11 +128,11 @@ class Telling:
             response.partition_errors.append(
                 error(topic_name=key.topic, partition_index=key.partition, error_code=code)
             )
-        self.told = told._replace(held=held)
+        self.pushed = pushed._replace(held=held)
         return response
 
     def _code(self, known: HeldPartition | None, key: TopicPartition, state: _State) -> ErrorCode:
-        """NONE, or why this is not done. The same is done again: its first answer may be lost."""
+        """Return NONE, or why the change is refused. A repeated one is accepted: its first answer may be lost."""
         if self._broker_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if known is None:
@@ -153,9 +153,9 @@ class Telling:
             ZERO_UUID,
         )
 
-    def _stop(self, told: Told, request: StopReplicaRequest) -> StopReplicaResponse:
-        """To be deleted or not, it is not to be acted on any more. What is not held need not be stopped."""
-        held, response = told.held, StopReplicaResponse()
+    def _stop(self, pushed: Told, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop holding partitions, deleted or not. One that is not held is accepted, too."""
+        held, response = pushed.held, StopReplicaResponse()
         for topic in request.topics:
             for number in topic.partition_indexes:
                 key = TopicPartition(topic.name, number)
@@ -164,13 +164,13 @@ class Telling:
                     del self._partition_epochs[key]
                 error = StopReplicaResponse.StopReplicaPartitionError
                 response.partition_errors.append(error(topic_name=topic.name, partition_index=number))
-        self.told = told._replace(held=held)
+        self.pushed = pushed._replace(held=held)
         return response
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _update(self, told: Told, request: UpdateMetadataRequest, source: _Source) -> UpdateMetadataResponse:
-        partitions = told.partitions
+    def _update(self, pushed: Told, request: UpdateMetadataRequest, source: _Source) -> UpdateMetadataResponse:
+        partitions = pushed.partitions
         if source != self._metadata_from:
             self._metadata_from, partitions = source, Map()
         with partitions.mutate() as changed:
@@ -178,7 +178,7 @@ class Telling:
                 for state in topic.partition_states:
                     key = TopicPartition(topic.topic_name, state.partition_index)
                     if state.leader != LEADER_DURING_DELETE:
-                        changed[key] = _told_partition(state)
+                        changed[key] = _pushed_partition(state)
                     elif key in changed:
                         del changed[key]
             partitions = changed.finish()
@@ -190,12 +190,12 @@ class Telling:
             )
             for each in request.live_brokers
         )
-        self.told = told._replace(partitions=partitions, brokers=brokers)
+        self.pushed = pushed._replace(partitions=partitions, brokers=brokers)
         return UpdateMetadataResponse()
 
 
-def _told_partition(state: _Metadata) -> ToldPartition:
-    return ToldPartition(
+def _pushed_partition(state: _Metadata) -> PushedPartition:
+    return PushedPartition(
         state.leader,
         state.leader_epoch,
         tuple(state.isr),

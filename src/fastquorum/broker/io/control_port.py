@@ -15,15 +15,15 @@ from fastquorum.node.io.sockets.transport import SocketTransport
 from fastquorum.types import Endpoint, Micros
 
 CONNECTIONS_MAX: Final = 16
-"""A controller has one. Whoever comes when there are so many takes the place of the one that is silent longest."""
+"""Most connections; a controller has one. A further one takes the place of the one that is silent longest."""
 PAUSE_US: Final = 100 * MS
-"""Without descriptors it looks again after so long, instead of spinning."""
+"""Time until it tries to accept again when the process has no free descriptor."""
 NEVER: Final = -1
 
 
 def listening(settings: MemberSettings) -> tuple[MemberSettings, socket.socket]:
-    """A socket at the member's one listener, and the settings with the port that it has. ConfigError if it cannot be
-    had."""
+    """Return a socket at the member's one listener, and the settings with its port. ConfigError if it cannot be
+    bound."""
     (listener,) = settings.listeners
     at = Endpoint(listener.name, listener.host, listener.port)
     sock = listen(at, "port")
@@ -32,7 +32,7 @@ def listening(settings: MemberSettings) -> tuple[MemberSettings, socket.socket]:
 
 
 class ControlPort:
-    """Of one member."""
+    """The listening socket of one member."""
 
     def __init__(self, sock: socket.socket, transport: SocketTransport) -> None:
         self.fd: Final = sock.fileno()
@@ -44,7 +44,7 @@ class ControlPort:
         transport.epoll.register(self.fd, select.EPOLLIN)
 
     def accept(self, now_us: Micros) -> Connection | None:
-        """Take in whoever has come; the connection that has to make room for it, if one has."""
+        """Accept a waiting connection; return the connection that has to make room for it, if any."""
         try:
             sock, _ = self._sock.accept()
         except OSError as error:
@@ -60,11 +60,11 @@ class ControlPort:
         return silent
 
     def on_tick(self, now_us: Micros) -> None:
-        """Look again."""
+        """Try to accept again."""
         if NEVER != self.deadline_us <= now_us:
             self.deadline_us = NEVER
             self._transport.epoll.modify(self.fd, select.EPOLLIN)
 
     def close(self) -> None:
-        """In the child of a fork, too: the port must not outlive the member."""
+        """Close the socket, in the child of a fork, too: the port must not outlive the member."""
         self._sock.close()

@@ -1,4 +1,4 @@
-"""What the asyncio and the blocking membership share: where it stands, and whether it may act."""
+"""The part that the asyncio and the blocking membership share: its state, and whether it may act."""
 
 import copy
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset, Uuid
 
 STOP_S: Final = 5.0
-"""How long a member that goes waits for its leads to move away."""
+"""How long a stopping member waits for its leads to move away, in seconds."""
 _GRACE_S: Final = 2.0
 
 
 def begin(options: Mapping[str, Any]) -> RunningMember:
-    """A member that is offline until it is to `register`, in a thread of its own.
+    """Begin a member in its own thread; it is offline until `register`.
 
     Raises:
         ConfigError: an option is missing, unknown, or cannot be used.
@@ -85,7 +85,7 @@ class Holding(Guarded):
 
     @property
     def incarnation_id(self) -> Uuid:
-        """This process's; another one under the same broker id has another."""
+        """The id of this process; another process under the same broker id has another."""
         return self._member.settings.incarnation_id
 
     @property
@@ -139,12 +139,12 @@ class Holding(Guarded):
 
     @property
     def metadata_offset(self) -> Offset:
-        """Of the last record in `image`; -1 if nothing was read."""
+        """Offset of the last record in `image`; -1 if nothing was read."""
         return self._member.view.metadata_offset
 
     @property
     def view(self) -> View:
-        """All of that, at one moment."""
+        """The state, the image and the rest, at one moment."""
         return self._member.view
 
     def partitions(self) -> tuple[HeldPartition, ...]:

@@ -41,7 +41,7 @@ class CopyDamaged(CorruptionError):
 
 
 class Kept(NamedTuple):
-    """A snapshot whose bytes were checked."""
+    """A stored snapshot whose bytes were checked."""
 
     snapshot: OffsetAndEpoch
     data: bytes
@@ -77,7 +77,8 @@ class Keeping:
         return cls(lock, disk, kernels)
 
     def load(self) -> Kept | None:
-        """The latest; None if there is none yet. CopyDamaged: if it is removed all is read anew.
+        """Load the latest snapshot; None if there is none. CopyDamaged: once it is removed, all is read from the
+        controllers.
 
         StorageFailed.
         """
@@ -94,7 +95,7 @@ class Keeping:
         return Kept(latest, self._disk.read_file(name))
 
     def save(self, image: Image, place: Place) -> None:
-        """Durable when this returns, and the only one then. StorageFailed, FsyncFailed; ImageFailed."""
+        """Store a snapshot; it is durable, and the only one, on return. StorageFailed, FsyncFailed; ImageFailed."""
         snapshot = OffsetAndEpoch(place.end_offset, place.epoch)
         earlier = _snapshots(self._disk)
         if snapshot in earlier:
@@ -124,7 +125,7 @@ def _snapshots(disk: Disk) -> list[OffsetAndEpoch]:
 
 
 def _check_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
-    """DirectoryError if it is another member's, or something else."""
+    """Raise DirectoryError if the directory is another member's, or not a member's."""
     held = disk.list()  # first: another process may be making it its own, which says last what the rest is
     if is_formatted(disk):
         read_identity(disk, cluster_id=cluster_id, node_id=broker_id)
@@ -136,7 +137,7 @@ def _check_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
 
 
 def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
-    """As a member's, if it is not one yet."""
+    """Format the directory as a member's, if it is not one yet."""
     if not is_formatted(disk):
         identity = Identity(
             cluster_id=cluster_id,

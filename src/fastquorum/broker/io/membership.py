@@ -49,7 +49,7 @@ class Membership(Holding):
         self._home = HomeLoop("membership", loop)
         self._waiters: list[asyncio.Future[None]] = []
         self._under_way: set[TaskWork] = set()
-        """That is to be given up at a fence."""
+        """The work that is given up at a fence."""
         self._is_waking = False
         member.listen(self._wake)
 
@@ -147,7 +147,7 @@ class Membership(Holding):
                     self._waiters.remove(future)
 
     def _wake(self) -> None:
-        """On the member's thread."""
+        """Wake the loop, on the member's thread."""
         if self._is_waking:
             return
         self._is_waking = True

@@ -22,7 +22,7 @@ from fastquorum.broker.io.control_port import ControlPort
 from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
 from fastquorum.broker.settings import MemberConfig, MemberSettings
-from fastquorum.broker.told_agent import ToldAgent
+from fastquorum.broker.told_agent import PushedMetadataAgent
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
@@ -39,9 +39,9 @@ from fastquorum.version import __version__
 from fastquorum.wire import API, frames_of
 
 SWEEP_US_MIN: Final = 10 * MS
-"""Connections' deadlines need no more precision."""
+"""Time between two looks at connections' deadlines, at least."""
 HALT_S: Final = 1.0
-"""What the thread may take to end once it was told to."""
+"""How long the thread may take to end, in seconds."""
 _NO_CONTROLLER: Final = "it does not know {}: name controllers, and run every node of their quorum with --controller"
 _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
 _READABLE: Final = select.EPOLLIN | _HANG_UP
@@ -50,7 +50,7 @@ Command = Callable[[Micros], Iterable[Effect]]
 
 
 class RunningMember(handles.Guarded):
-    """Of one incarnation. `start` once, then `register` once."""
+    """The running member of one incarnation. Call `start` once, then `register` once."""
 
     def __init__(
         self,
@@ -63,25 +63,25 @@ class RunningMember(handles.Guarded):
         keeping: Keeping | None = None,
         kept: Kept | None = None,
     ) -> None:
-        """`listening`: where it is told what it is to know, if it is. `keeping` is its own from here on, and `kept` is
-        what was found in there. ImageFailed."""
+        """Take `listening`, the socket for control requests, if it receives any; `keeping`, which it owns from here on;
+        and `kept`, the metadata that was found in there. ImageFailed."""
         super().__init__()
         self.settings = settings
         self.config = config
         limits = QuorumConfig(request_timeout_us=config.request_timeout_us)
         chance = random.Random(secrets.randbits(64))
         self._transport = SocketTransport(limits, kernels)
-        self._told: ToldAgent | None = None
+        self._pushed_agent: PushedMetadataAgent | None = None
         self._port: ControlPort | None = None
         if listening is not None:
-            self._told = ToldAgent(settings, config, kernels, chance, is_ready=is_ready)
+            self._pushed_agent = PushedMetadataAgent(settings, config, kernels, chance, is_ready=is_ready)
             self._port = ControlPort(listening, self._transport)
-        self._agent = self._told or Agent(settings, config, kernels, chance, is_ready=is_ready)
+        self._agent = self._pushed_agent or Agent(settings, config, kernels, chance, is_ready=is_ready)
         if kept is not None:
             self._agent.load(*kept)
         self._keeping = keeping
         self._failure: FastQuorumError | None = None
-        """To keep the metadata."""
+        """The failure to store the metadata, if there was one."""
         client_id = f"broker-{settings.broker_id}"
         self._peers = Peers(self._transport, self._transport.send, frames_of(kernels), limits, client_id, __version__)
         self._receiver = Receiver()
@@ -91,7 +91,7 @@ class RunningMember(handles.Guarded):
         self._commands: deque[Command] = deque()
         self._listeners: list[Callable[[], None]] = []
         self.is_ending = False
-        """It was asked to."""
+        """Whether its end was requested."""
         self._is_over = False
         self.view: View = self._agent.view
         """Replaced as a whole, never changed."""
@@ -102,21 +102,21 @@ class RunningMember(handles.Guarded):
     # --- from any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Its thread; it is offline, and asks nobody for anything."""
+        """Start the thread; the member is offline, and sends no request."""
         handles.watch(self)
         start_thread(self._thread)
 
     def register(self) -> None:
-        """Begin its life beside the controllers."""
+        """Begin the lifecycle: register with the controllers."""
         self._post(self._agent.start)
 
     @property
     def is_over(self) -> bool:
-        """Its thread has ended: nothing will change any more."""
+        """Whether the thread has ended: nothing will change any more."""
         return self._is_over
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Have it called when there is news, in the member's thread."""
+        """Add a listener that is called in the member's thread when there is news."""
         self._listeners.append(listener)
 
     def set_ready(self, is_ready: bool) -> None:
@@ -128,12 +128,12 @@ class RunningMember(handles.Guarded):
         self._post(lambda now: self._agent.stop(now + timeout_us, now))
 
     def join(self, timeout_s: float | None) -> bool:
-        """True if the thread is over."""
+        """Wait for the thread's end; return whether it has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def abort(self) -> None:
-        """End without a word to the controllers, as a crash would. For exits, and tests."""
+        """End without notice to the controllers, as a crash would. For exits, and tests."""
         self.is_ending = True
         self._post(lambda now: self._agent.fail(ClosedError("the member was abandoned"), now))
         self._thread.join(HALT_S)
@@ -205,14 +205,14 @@ class RunningMember(handles.Guarded):
         return -1 if deadline_us == NEVER else max(deadline_us - now_us(), 0) / 1_000_000
 
     def _sweep(self, now: Micros) -> None:
-        """Connections that have not done in time what they began."""
+        """Close the connections that did not finish in time."""
         self._sweep_at_us = now + self._sweep_every_us
         for connection in self._transport.overdue(now):
             self._transport.errors.failed(connection, os.strerror(errno.ETIMEDOUT))
             self._lose(connection)
 
     def _take_in(self) -> None:
-        """What other threads have left here."""
+        """Take the commands of other threads."""
         transport = self._transport
         while self._commands:
             self._carry_out(self._commands.popleft()(now_us()))
@@ -249,8 +249,8 @@ class RunningMember(handles.Guarded):
         for frame in frames:
             if channel.broken or not transport.knows(channel.number):
                 return
-            if self._told is not None and channel.accepted:
-                self._carry_out(self._told.on_control(channel.number, frame, now_us()))
+            if self._pushed_agent is not None and channel.accepted:
+                self._carry_out(self._pushed_agent.on_control(channel.number, frame, now_us()))
             elif self._peers.owns(channel.number):
                 self._tell(self._peers.on_frame(channel.number, frame, now_us()))
             transport.dealt_with(channel.number, len(frame))
@@ -258,8 +258,8 @@ class RunningMember(handles.Guarded):
     def _lose(self, connection: int) -> None:
         self._transport.close(connection)
         self._tell(self._peers.on_disconnected(connection, now_us()))
-        if self._told is not None:
-            self._carry_out(self._told.forget(connection, now_us()))
+        if self._pushed_agent is not None:
+            self._carry_out(self._pushed_agent.forget(connection, now_us()))
 
     def _tell(self, events: list[PeerEvent]) -> None:
         for event in events:
@@ -296,7 +296,7 @@ class RunningMember(handles.Guarded):
                 self._publish(is_news=True)
 
     def _keep(self) -> FastQuorumError | None:
-        """A failure ends the membership, or is what it ended with."""
+        """Store the metadata. A failure ends the membership, or becomes its error."""
         standing = self._agent.standing
         if self._keeping is not None and standing is not None:
             try:

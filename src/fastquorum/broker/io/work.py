@@ -1,9 +1,9 @@
-"""What a program does as the broker for others, one piece at a time: let begin only while it may act.
+"""Work that a program does as the broker, one piece at a time; it begins only while the member may act.
 
-A member that is fenced takes nothing new. What it was asked before it ends: that is not torn off in the middle, it may
-ask at any step whether it was fenced, and it hears of it in the end rather than pass for done, so that no client is
-answered by a fenced broker. Fenced and admitted again it is another admission: in between somebody else may have led.
-Work that waits for others would outlive the lease; in an event loop it can be given up at the fence instead.
+A fenced member takes no new work. Earlier work goes on to its end: it may check at any step whether the member was
+fenced, and at the end it fails with Fenced rather than count as done, so that no client is answered by a fenced broker.
+A member that is fenced and admitted again has another admission: in between another broker may have led. Work that
+waits for others would outlive the lease; in an event loop it can be given up at the fence instead.
 Source: KIP-343 ("existing network requests will be completed, but new ones will not be accepted"); the draft beside
 KIP-500 (a fenced broker does not respond to clients).
 """
@@ -19,7 +19,7 @@ from fastquorum.node.io import handles
 from fastquorum.types import NodeId
 
 Admitted = Callable[[int | None], View]
-"""The view by which a program may act now, under this epoch if one is named. Fenced, ClosedError."""
+"""Returns the view by which a program may act now, under this epoch if one is named. Fenced, ClosedError."""
 
 
 class Work:
@@ -67,14 +67,15 @@ class ThreadWork(Work):
     """For threads: `with`."""
 
     def __enter__(self) -> Self:
-        """Fenced, ClosedError: nothing is to begin now."""
+        """Begin. Fenced, ClosedError: nothing may begin now."""
         self._begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Fenced, ClosedError: it is done, but not to be told so. An error of the block's own goes first."""
+        """End. Fenced, ClosedError: the work is done, but must not count as done. An error of the block's own goes
+        first."""
         if kind is None:
             self.check()
 
@@ -83,17 +84,17 @@ class TaskWork(Work):
     """For tasks: `async with`. It may be given up at the fence."""
 
     def __init__(self, broker_id: NodeId, admitted: Admitted, under_way: "set[TaskWork]", *, cancel: bool) -> None:
-        """`under_way`: whose `look` is called when there is news of the member."""
+        """Take `under_way`, the set of works whose `look` is called when there is news of the member."""
         super().__init__(broker_id, admitted)
         self._under_way = under_way
         self._is_to_cancel = cancel
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
-        """How many others wished the task cancelled before."""
+        """The number of cancellation requests of others before."""
         self._given_up: FastQuorumError | None = None
 
     def look(self) -> None:
-        """In the event loop: give it up if it may not go on."""
+        """Give the work up, in the event loop, if it may not go on."""
         if self._task is None or self._given_up is not None:
             return
         try:
@@ -103,7 +104,7 @@ class TaskWork(Work):
             self._task.cancel()
 
     async def __aenter__(self) -> Self:
-        """Fenced, ClosedError: nothing is to begin now."""
+        """Begin. Fenced, ClosedError: nothing may begin now."""
         self._begin()
         if self._is_to_cancel:
             self._task = asyncio.current_task()
@@ -115,7 +116,7 @@ class TaskWork(Work):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """As of `ThreadWork`; a cancellation that was the fence's doing becomes the Fenced that it was for."""
+        """End as `ThreadWork` does; a cancellation by the fence becomes the Fenced that caused it."""
         self._under_way.discard(self)
         if self._given_up is not None and self._task is not None:
             is_cancelled_by_others = self._task.uncancel() > self._cancelling
