@@ -1,4 +1,4 @@
-"""The controller: the state machine the quorum exists for, pure. Metadata records in, an image out.
+"""The controller: the pure state machine that the quorum replicates. Metadata records in, an image out.
 
-It does not know how records get committed, and touches no clock, disk, socket, thread or chance. Source: KIP-631.
+It does not know how records get committed, and uses no clock, disk, socket, thread or random source. Source: KIP-631.
 """

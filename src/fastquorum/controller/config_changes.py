@@ -1,7 +1,7 @@
-"""Configurations of topics, brokers, groups and client metrics are changed.
+"""Changes configurations of topics, brokers, groups and client metrics.
 
 Source: KIP-133, KIP-226, KIP-339, KIP-412, KIP-714, KIP-966, KIP-1066; Kafka `ConfigurationControlManager`,
-`ControllerConfigurationValidator`, whose words clients are told.
+`ControllerConfigurationValidator`, which has the same error texts.
 """
 
 import re
@@ -33,7 +33,7 @@ from fastquorum.wire.records.cluster import ConfigRecord
 from fastquorum.wire.records.topics import ClearElrRecord
 
 PATTERN_CHARS_MAX: Final = 1024
-"""Characters of all patterns that one request sets: to compile them takes up to 3 ms a character."""
+"""Most characters of all patterns in one request: compiling them takes up to 3 ms a character."""
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
     {
@@ -49,7 +49,7 @@ LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
         (ResourceType.BROKER, CORDONED_LOG_DIRS): "",
     }
 )
-"""What can be appended to and subtracted from, by whose it is and its name: with the default, separated by commas."""
+"""The list configurations that APPEND and SUBTRACT take, by owner type and name, with their defaults."""
 
 _TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 _BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
@@ -257,7 +257,8 @@ def _check_value(state: ControllerState, resource: Resource, name: str, value: s
 
 
 def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
-    """With what, and why, such a resource cannot have this; nothing of it if it can, or if brokers know best."""
+    """Return the error and the reason why a resource cannot have a value; no error if it can, or if only brokers
+    know."""
     match resource_type:
         case ResourceType.TOPIC:
             return ErrorCode.INVALID_CONFIG, config_fault(name, value)
@@ -276,7 +277,7 @@ def _check_together(state: ControllerState, wanted: Mapping[str, str | None], pr
 
 
 def _check_cordoned(present: str, wanted: str) -> None:
-    """Which directories a broker has is known to the broker alone: without it they can only be freed."""
+    """Refuse to cordon more directories: only the broker knows its directories, so others can only free some."""
     cordoned = {each.strip() for each in present.split(",")} if present.strip() else set()
     if wanted.strip() and not {each.strip() for each in wanted.split(",")} <= cordoned:
         text = f"Only the broker itself can tell whether {CORDONED_LOG_DIRS} may have more: ask it."

@@ -1,4 +1,4 @@
-"""What comes of a request: records to append, and the answer, which waits for their commit."""
+"""Decisions on requests: records to append, and the answer, which waits for their commit."""
 
 from dataclasses import dataclass, field
 
@@ -10,19 +10,19 @@ from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecor
 
 @dataclass(slots=True)
 class Decision:
-    """Records in order; none: nothing changes, and the answer waits for nothing but what was decided before it."""
+    """A decision: records in order, and the answer. Without records, the answer waits for earlier decisions only."""
 
     answer: Message
     records: list[Message] = field(default_factory=list)
     is_atomic: bool = True
-    """All in one batch, or refused. Else, if there are many, in several: should only the first of them get into the
-    log, what they say is true, and whoever asks again gets the rest."""
+    """Whether all records must be in one batch. Otherwise many go into several batches: if only the first ones get into
+    the log, they are valid, and a repeated request writes the rest."""
     kraft_version: int | None = None
-    """To be raised to this one by the quorum, behind the records; None: it stays as it is."""
+    """The version to which the quorum raises kraft.version, behind the records; None: it stays as it is."""
 
 
 def record_version(record: Message, level: Level) -> int:
-    """The version in which Kafka writes a record at a level of metadata.version."""
+    """Return the version in which Kafka writes a record at a level of metadata.version."""
     match record:
         case PartitionRecord() | PartitionChangeRecord():  # first, as most are these
             return level.partition_version

@@ -1,9 +1,8 @@
-"""What a Kafka controller refuses that was started without an authorizer and without a secret key for tokens, and
-that asks nobody who they are, as ours is: access control entries, delegation tokens, SASL. The image keeps the entries
-and tokens that others wrote.
+"""Refusals of a Kafka controller without authorizer, token secret key and authentication, as ours is: access control
+entries, delegation tokens, SASL. The image keeps the entries and tokens that others wrote.
 
-Two requests every controller of Kafka's offers and none serves, since brokers do: what tokens there are, and what
-credentials. Source: KIP-140, KIP-48, KIP-43; Kafka `AclApis`, `ControllerApis`, `DelegationTokenControlManager`.
+Every controller of Kafka's offers two requests that only brokers serve: descriptions of tokens and of credentials.
+Source: KIP-140, KIP-48, KIP-43; Kafka `AclApis`, `ControllerApis`, `DelegationTokenControlManager`.
 """
 
 from typing import Final, TypeAlias
@@ -47,15 +46,15 @@ _BROKERS_KNOW: Final = "Brokers serve this, controllers do not."
 _USER: Final = "User"
 _ANONYMOUS: Final = "ANONYMOUS"
 _REQUESTER_VERSION_MIN: Final = 3
-"""The first CreateDelegationToken whose answer names who asked (KIP-373)."""
+"""The first version of CreateDelegationToken whose answer names the requester (KIP-373)."""
 _NEVER_MS: Final = -1
 
 
 def answered_anywhere(message: Message, version: int, *, is_forwarded: bool) -> Message | None:
-    """The refusal that every controller answers with, the active one or not; None if this is for the active one.
+    """Return the refusal of any controller, active or not; None if the request is for the active one.
 
-    Tokens are for those who have said who they are, which on our listener nobody can: it asks nobody. A broker may
-    have asked, and passes on whose request it is.
+    Tokens are for authenticated clients, and our listener authenticates none. A broker may have authenticated the
+    client of a request that it forwards.
     """
     match message:
         case CreateAclsRequest() | DeleteAclsRequest() | DescribeAclsRequest():
@@ -71,7 +70,7 @@ def answered_anywhere(message: Message, version: int, *, is_forwarded: bool) -> 
 
 
 def no_sasl(message: SaslRequest, code: ErrorCode, text: str) -> Message:
-    """The error, and no mechanism."""
+    """Return the error, and no mechanism."""
     if isinstance(message, SaslHandshakeRequest):
         return SaslHandshakeResponse(error_code=code)
     return SaslAuthenticateResponse(error_code=code, error_message=text)

@@ -1,4 +1,4 @@
-"""Features are finalized at other levels: all that a request names, or none.
+"""Finalizes features at other levels: all that a request names, or none.
 
 Source: KIP-584, KIP-778, KIP-966, KIP-1022; Kafka `FeatureControlManager`,
 `ConfigurationControlManager.updateFeatures`.
@@ -29,17 +29,17 @@ from fastquorum.wire.records.topics import PartitionChangeRecord
 RESULTS_VERSION_MAX: Final = 1
 """The last version whose answer names each feature."""
 ALL_FAILED: Final = "The update failed for all features since the following feature had an error: "
-"""Kafka's words before a fault, where the fault is in Kafka's words, too."""
+"""Kafka's text before a fault that is Kafka's text, too."""
 _NOT_SUPPORTED: Final = (0, 0)
 _DEPENDENCIES: Final[Mapping[tuple[str, int], tuple[str, int]]] = MappingProxyType(
     {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
 )
-"""What a feature needs at a level: another one, and its lowest level."""
+"""The feature that a feature needs at a level, and its lowest level."""
 _EVERY_BROKER: Final = Resource(ResourceType.BROKER, "")
 
 
 class UpgradeType(IntEnum):
-    """What a caller allows (KIP-778)."""
+    """The changes that a caller allows (KIP-778)."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -102,8 +102,8 @@ def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:
 
 
 def _no_longer_eligible(state: ControllerState) -> Iterator[PartitionChangeRecord]:
-    """Whoever was eligible when that was given up may have missed what was committed since then. Not so where the ISR
-    is empty: nobody has led. Kafka leaves them eligible."""
+    """Clear replicas that were eligible when the feature was disabled: they may have missed later commits. Where the
+    ISR is empty they have not, since no replica has led. Kafka leaves them eligible."""
     if state.image.features.is_elr_enabled:
         return
     for topic in state.image.topics.sorted():
@@ -118,7 +118,7 @@ def _no_longer_eligible(state: ControllerState) -> Iterator[PartitionChangeRecor
 
 
 def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wanted: Mapping[str, int]) -> str:
-    """Why the feature cannot be set to this level, if the others are `wanted`; empty if it can."""
+    """Return why the feature cannot be set to this level, with the others as `wanted`; empty if it can."""
     present = state.finalized_features.get(name, 0)
     if upgrade_type not in tuple(UpgradeType):
         return f"upgrade type {upgrade_type} is unknown"
@@ -158,7 +158,7 @@ def _unable(state: ControllerState, name: str, level: int) -> str:
 
 
 def _unregistered(state: ControllerState) -> str:
-    """A voter that may not support anything; empty if all have registered."""
+    """Return a voter without a registration; empty if all have registered."""
     for voter in state.static_voters:
         if voter != state.node_id and voter not in state.image.controllers:
             return f"controller {voter} has not registered, and may not support it"

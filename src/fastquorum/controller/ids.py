@@ -1,4 +1,4 @@
-"""Ids that are drawn, of version 4 and as Kafka draws them. Source: Kafka `Uuid.randomUuid`."""
+"""Random ids of version 4, as Kafka draws them. Source: Kafka `Uuid.randomUuid`."""
 
 from typing import Final
 
@@ -7,11 +7,11 @@ from fastquorum.types import Uuid
 
 _RANDOM: Final = 1 << 64
 _DASH: Final = 62
-"""The six bits that a text begins with `-` for (URL-safe base64)."""
+"""The first six bits of an id whose text begins with `-` (URL-safe base64)."""
 
 
 def random_id(chance: Random) -> Uuid:
-    """None that is reserved, or that looks like an option of a command."""
+    """Return a random id that is not reserved, and does not look like a command's option."""
     while True:
         high, low = chance.randrange(_RANDOM), chance.randrange(_RANDOM)
         if high >> 58 != _DASH:

@@ -14,8 +14,8 @@ BLOCK: Final = 1000
 
 
 def allocate(state: ControllerState, request: AllocateProducerIdsRequest) -> Decision:
-    """AllocateProducerIds: the next block is the broker's. Refused: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when there
-    are none left."""
+    """Decide an AllocateProducerIds: give the next block to the broker. Refused: STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR when no ids are left."""
     broker = standing(state, request.broker_id, request.broker_epoch)
     start = max(state.image.next_producer_id, 0)
     if start > 2**63 - 1 - BLOCK:

@@ -1,4 +1,4 @@
-"""Quotas of clients are changed.
+"""Changes quotas of clients.
 
 Source: KIP-546, KIP-599, KIP-612; Kafka `ClientQuotaControlManager`, `QuotaConfig`.
 """
@@ -98,7 +98,7 @@ def _of_one(state: ControllerState, entity: Entity, entry: _Entry) -> list[Messa
 
 
 def _record(entity: Entity, key: str, value: float | None = None) -> ClientQuotaRecord:
-    """None removes it."""
+    """Return the record of a quota; None removes it."""
     part = ClientQuotaRecord.EntityData
     parts = [part(entity_type=entity_type, entity_name=name) for entity_type, name in entity]
     return ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
@@ -108,7 +108,7 @@ def _record(entity: Entity, key: str, value: float | None = None) -> ClientQuota
 
 
 def _limits_of(entity: Entity) -> Mapping[str, float]:
-    """What such an entity may be limited in. Refused if there can be none such."""
+    """Return the quotas that such an entity may have. Refused if there cannot be such an entity."""
     code, names = ErrorCode.INVALID_REQUEST, dict(entity)
     for entity_type, name in entity:
         if entity_type not in (USER, CLIENT_ID, IP):
@@ -127,7 +127,7 @@ def _limits_of(entity: Entity) -> Mapping[str, float]:
 
 
 def _is_address(name: str | None) -> bool:
-    """A number; of IPv6 without a zone, which is an interface of some node's, and nothing to the others."""
+    """Return whether the text is an IP address; IPv6 without a zone, which only has a meaning on one node."""
     try:
         return name is None or ("%" not in name and bool(ipaddress.ip_address(name)))
     except ValueError:

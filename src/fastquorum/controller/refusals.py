@@ -1,15 +1,15 @@
-"""A request, or a part of it, that is refused, and how much of the reason is told."""
+"""Refusals of a request, or of a part of it, and the length of their texts."""
 
 from typing import Final
 
 from fastquorum.wire.error_codes import ErrorCode
 
 TEXT_MAX: Final = 1_000
-"""Characters of what a client is told: what it sent may be quoted in it, and that may be as long as a string can be."""
+"""Most characters of an error text: it may quote what the client sent, which may be as long as a string can be."""
 
 
 class Refused(Exception):
-    """The request, or one part of it, is answered with this error, and changes nothing. Never leaves the controller."""
+    """A request, or one part of it, gets this error and changes nothing. It never leaves the controller."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Requests of the controller, each to what decides it, and what a refusal of each looks like."""
+"""The controller's requests: the function that decides each, and the form of its refusal."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

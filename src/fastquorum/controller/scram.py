@@ -1,4 +1,4 @@
-"""SCRAM credentials are set and removed; passwords are not seen here, nor what a user could log in with kept.
+"""Sets and removes SCRAM credentials; passwords are not seen here, and nothing that allows a login is kept.
 
 Source: KIP-554, KIP-900; Kafka `ScramControlManager`; RFC 5802, RFC 7677.
 """
@@ -18,7 +18,7 @@ from fastquorum.wire.messages.credentials import AlterUserScramCredentialsReques
 from fastquorum.wire.records.access import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 MECHANISMS: Final[Mapping[int, str]] = MappingProxyType({1: "sha256", 2: "sha512"})
-"""The hash of each, as Kafka numbers them: SCRAM-SHA-256, SCRAM-SHA-512."""
+"""The hash of each mechanism by Kafka's numbers: SCRAM-SHA-256, SCRAM-SHA-512."""
 ITERATIONS_MIN: Final = 4_096
 ITERATIONS_MAX: Final = 16_384
 
@@ -47,7 +47,7 @@ def alter_credentials(state: ControllerState, request: AlterUserScramCredentials
 def not_altered(
     request: AlterUserScramCredentialsRequest, code: ErrorCode, text: str
 ) -> AlterUserScramCredentialsResponse:
-    """The error at each user."""
+    """Return the error for each user."""
     return AlterUserScramCredentialsResponse(results=[_result(user, code, text or None) for user in _by_user(request)])
 
 

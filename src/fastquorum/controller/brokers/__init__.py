@@ -1,1 +1,1 @@
-"""Brokers register, beat, are fenced and go; what a controller of KIP-380's days tells them."""
+"""Registration, heartbeats, fencing and shutdown of brokers; the control requests of KIP-380."""

@@ -1,4 +1,4 @@
-"""Control requests on their way to brokers: one under way to each, in order, again until it is answered.
+"""Queues control requests to brokers: one under way to each, in order, repeated until it is answered.
 
 A request for a broker process that has ended is not sent again: neither the one that its successor refused for its
 epoch, nor those that wait behind it for the same process. Pure; the owner of the connections asks which request is
@@ -46,8 +46,8 @@ class ControlQueue:
             queue.pop()
 
     def answered(self, sent: ControlRequest, code: int) -> None:
-        """The broker has answered what was sent: it is not sent again, whatever the answer. If it was refused for its
-        broker epoch, neither is anything else that is meant for the same process."""
+        """Drop an answered request, whatever the answer. If it was refused for its broker epoch, drop all requests to
+        the same process."""
         queue = self._queues.get(sent.broker_id)
         if not queue or queue[0] is not sent:
             return  # the process it was meant for is known to be gone
@@ -56,7 +56,7 @@ class ControlQueue:
         self._keep(sent.broker_id, epoch + 1 if code == ErrorCode.STALE_BROKER_EPOCH else epoch)
 
     def registered(self, brokers: Brokers) -> None:
-        """These stand: what is meant for earlier processes, or for nobody, is not sent any more."""
+        """Take the present registrations: drop all requests to earlier processes, and to brokers that are gone."""
         for broker_id in list(self._queues):
             broker = brokers.get(broker_id)
             if broker is None or broker.fenced:

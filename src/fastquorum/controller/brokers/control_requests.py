@@ -1,13 +1,13 @@
-"""What a controller of KIP-380's days tells its brokers when the metadata changed: LeaderAndIsr, UpdateMetadata and
-StopReplica, each with the epoch of the process it is meant for.
+"""The control requests of KIP-380 that a change of metadata needs: LeaderAndIsr, UpdateMetadata and StopReplica, each
+with the epoch of the process that it is for.
 
-A pure function of two images. Brokers that follow the metadata log by themselves are told nothing; those that are told
-have registered with a BrokerInfo version. Who is there is who is unfenced.
+A pure function of two images. Brokers that follow the metadata log get no requests; those that get them have registered
+with a BrokerInfo version. Unfenced brokers count as present.
 
-In the order of what happened to whom: who failed, or bounced, is gone first, for those that stayed; then whoever
-started, a bounced one as much as a new one, under its new epoch, is told everything. What names a broker that starts as
-leader or in sync is told with its start, since before that it is not there. The KIP orders the two halves of a bounce,
-and no more. Source: KIP-380; Kafka 3.9 `KafkaController.processBrokerChange`, `AbstractControllerBrokerRequestBatch`.
+The order: first the brokers that stayed learn which failed or bounced; then each starting broker, bounced or new, gets
+everything under its new epoch. A change that names a starting broker as leader or in sync goes with its start, since
+before that it is not present. The KIP orders only the two halves of a bounce. Source: KIP-380; Kafka 3.9
+`KafkaController.processBrokerChange`, `AbstractControllerBrokerRequestBatch`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from fastquorum.types import Epoch, NodeId
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
 LEADER_DURING_DELETE: Final = -2
-"""In UpdateMetadata: the partition is no more. Kafka's number."""
+"""The leader of a deleted partition in UpdateMetadata. Kafka's value."""
 
 _Isr = LeaderAndIsrRequest.LeaderAndIsrTopicState
 _Metadata = UpdateMetadataRequest.UpdateMetadataTopicState
@@ -43,7 +43,7 @@ class Sender(NamedTuple):
     id: NodeId
     epoch: Epoch
     listener: str
-    """By which of their listeners brokers reach each other."""
+    """The name of the listener by which brokers reach each other."""
 
 
 class ControlRequest(NamedTuple):
@@ -63,7 +63,7 @@ class _Change(NamedTuple):
 
 
 def broker_changes(before: Brokers, after: Brokers) -> BrokerChanges:
-    """New: only after. Dead: only before. Bounced: both, and of a higher epoch after."""
+    """Compare two images. New: only after. Dead: only before. Bounced: both, with a higher epoch after."""
     was, now = _present(before), _present(after)
     return BrokerChanges(
         new=tuple(each for each in now if each not in was),
@@ -109,7 +109,7 @@ def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -
 
 
 def whole_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
-    """All there is, for a broker that knows what there was `then`."""
+    """Return requests with everything, for a broker whose last image was `then`."""
     batch = _Batch(sender, _present(after.brokers))
     return [
         *missed_requests(then, after, broker, sender),
@@ -122,7 +122,7 @@ def _present(brokers: Brokers) -> dict[NodeId, Broker]:
 
 
 def _moved(before: Brokers, stayed: dict[NodeId, Broker]) -> bool:
-    """The same process is reached elsewhere."""
+    """Return whether a broker that stayed has other listeners or another rack."""
     return any(
         before[each].listeners != broker.listeners or before[each].rack != broker.rack
         for each, broker in stayed.items()
@@ -135,7 +135,7 @@ def _names(change: _Change, brokers: tuple[NodeId, ...]) -> bool:
 
 
 def _changes(before: Image, after: Image) -> Iterator[_Change]:
-    """By topic and number. A topic that was made anew under its name is gone first."""
+    """Yield the changes by topic and number. A topic that was recreated under its name is first deleted."""
     if before.topics is after.topics:
         return
     for name in sorted({*before.topics.ids, *after.topics.ids}):
@@ -153,22 +153,22 @@ def _changes(before: Image, after: Image) -> Iterator[_Change]:
 
 
 def _everything(before: Image, after: Image) -> Iterator[_Change]:
-    """Every partition there is, changed or not."""
+    """Yield every partition, changed or not."""
     for topic in after.topics.sorted():
         for number, partition in topic.partitions.items():
             yield _Change(topic.name, number, before.topics.partition(topic.id, number), partition)
 
 
 class _Batch:
-    """Requests as of one moment: who is there then."""
+    """Builds the requests of one moment, with the brokers present then."""
 
     def __init__(self, sender: Sender, live: dict[NodeId, Broker]) -> None:
         self._sender = sender
         self._live = live
 
     def for_all(self, changes: list[_Change], only: dict[NodeId, Broker] | None = None) -> Iterator[ControlRequest]:
-        """What changed, and who is there, for everybody, or only for these: replicas of topics that are gone are
-        stopped first, and those that moved away last, when their successors lead."""
+        """Yield the changes and the present brokers, for all brokers or only for these: replicas of deleted topics are
+        stopped first, those that moved away last, when their successors lead."""
         for broker in (self._live if only is None else only).values():
             if broker_info_version(broker) is None:
                 continue
@@ -183,8 +183,8 @@ class _Batch:
                 yield from self._stop(broker, behind, deletes=False)
 
     def for_starting(self, everything: list[_Change], broker_ids: Iterable[NodeId]) -> Iterator[ControlRequest]:
-        """All there is, for whoever knows nothing; its first LeaderAndIsr has all that it holds, even if that is
-        nothing."""
+        """Yield everything, for starting brokers; the first LeaderAndIsr has all partitions of its broker, even if
+        there are none."""
         for broker_id in broker_ids:
             broker = self._live[broker_id]
             if broker_info_version(broker) is None:
@@ -268,7 +268,7 @@ class _Batch:
         )
 
     def _stop(self, broker: Broker, changes: Iterable[_Change], *, deletes: bool) -> Iterator[ControlRequest]:
-        """Nothing if the broker held none of them."""
+        """Yield the StopReplica; none if the broker held none of them."""
         topics: dict[str, _Stop] = {}
         for name, number, before, _ in changes:
             if before is not None and broker.id in before.replicas:
@@ -285,12 +285,12 @@ class _Batch:
 
 
 def _left(change: _Change, broker_id: NodeId) -> bool:
-    """Its replica moved to somebody else."""
+    """Return whether the broker's replica moved to another broker."""
     return change.after is not None and broker_id not in change.after.replicas
 
 
 def _fell_behind(change: _Change, broker_id: NodeId) -> bool:
-    """It holds a replica, is not in sync any more, and somebody else leads."""
+    """Return whether the broker holds a replica that is no longer in sync, under another leader."""
     before, after = change.before, change.after
     if before is None or after is None or broker_id not in after.replicas:
         return False

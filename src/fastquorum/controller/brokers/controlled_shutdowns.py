@@ -1,5 +1,5 @@
-"""ControlledShutdown: a broker that does not beat asks to go, and hears for which partitions nobody else
-was found.
+"""ControlledShutdown: a broker without heartbeats asks to stop; the answer names the partitions for which no other
+leader was found.
 
 Source: KIP-380; Kafka 3.9 `KafkaController.doControlledShutdown`.
 """
@@ -16,8 +16,8 @@ from fastquorum.wire.records.topics import PartitionChangeRecord
 
 
 def controlled_shutdown(state: ControllerState, request: ControlledShutdownRequest) -> Decision:
-    """ControlledShutdown: its leaders move to whoever is in sync. What remains has nobody else, and so no leader from
-    now on, as in every controlled shutdown since KIP-631.
+    """Decide a ControlledShutdown: leaders move to other replicas in sync. The remaining partitions have none, and so
+    no leader from now on, as in every controlled shutdown since KIP-631.
 
     Once the records are in the log the caller calls `controlled_shutdown_done`.
 
@@ -46,5 +46,5 @@ def controlled_shutdown(state: ControllerState, request: ControlledShutdownReque
 
 
 def controlled_shutdown_done(state: ControllerState, request: ControlledShutdownRequest) -> None:
-    """The request's records, if there were any, are in the log and in the image."""
+    """Finish a request whose records, if any, are in the log and in the image."""
     brokers.goes_on(state, request.broker_id)

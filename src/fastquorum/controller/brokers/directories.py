@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories its replicas lie. Source: KIP-858; Kafka
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas. Source: KIP-858; Kafka
 `ReplicationControlManager.handleAssignReplicasToDirs`.
 """
 

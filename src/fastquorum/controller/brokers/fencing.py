@@ -1,6 +1,6 @@
-"""What a broker's coming and going means for the partitions it holds: ISRs, leaders, eligible replicas.
+"""The changes of a broker's partitions as it comes and goes: ISRs, leaders, eligible replicas.
 
-Each function gives records in order, worked out on the state as it is; with the registration's own they are one batch.
+Each function returns records in order, computed from the present state; with the registration's own they are one batch.
 Source: KIP-631, KIP-841, KIP-858, KIP-966; Kafka `ReplicationControlManager.generateLeaderAndIsrUpdates`.
 """
 
@@ -19,14 +19,15 @@ IN_CONTROLLED_SHUTDOWN = 1
 
 
 def fence(state: ControllerState, broker: Broker) -> list[Message]:
-    """Out of every ISR, and no leader any more; then fenced."""
+    """Take a broker out of every ISR and every lead; then fence it."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
     return [*leave(state, broker.id, state.index.in_sync(broker.id)), change]
 
 
 def unfence(state: ControllerState, broker: Broker) -> list[Message]:
-    """Unfenced; then it leads what nobody leads, and it may, but not if it was leaving. Where it has no replica
-    its coming changes nothing: of those there may be a million, while brokers come back one by one."""
+    """Unfence a broker; then elect it for partitions without a leader where it may lead, but not if it was leaving.
+    Only partitions with a replica on it are looked at: a million may have no leader while brokers come back one by
+    one."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
     if broker.in_controlled_shutdown:  # until it is another incarnation
         return [change]
@@ -35,7 +36,7 @@ def unfence(state: ControllerState, broker: Broker) -> list[Message]:
 
 
 def begin_shutdown(state: ControllerState, broker: Broker) -> list[Message]:
-    """No new replicas and no lead for it from now on; out of the ISRs, as long as somebody else is in them."""
+    """Begin a controlled shutdown: no new replicas, no leads; out of the ISRs that have another member."""
     changes = leave(state, broker.id, state.index.in_sync(broker.id))
     if broker.in_controlled_shutdown:
         return list(changes)
@@ -46,7 +47,8 @@ def begin_shutdown(state: ControllerState, broker: Broker) -> list[Message]:
 
 
 def clean_up(state: ControllerState, broker_id: NodeId, *, is_clean: bool) -> list[Message]:
-    """Another incarnation registers: what the former one held it may have lost, unless it went in good order."""
+    """Clean up before another incarnation: it may have lost the former one's data, unless that stopped in good
+    order."""
     if is_clean or not state.image.features.is_elr_enabled:
         return list(leave(state, broker_id, state.index.in_sync(broker_id)))
     keys = dict.fromkeys((*state.index.in_sync(broker_id), *state.index.eligible(broker_id)))
@@ -54,14 +56,14 @@ def clean_up(state: ControllerState, broker_id: NodeId, *, is_clean: bool) -> li
 
 
 def unregister(state: ControllerState, broker: Broker) -> list[Message]:
-    """Gone for good."""
+    """Unregister a broker for good."""
     keys = dict.fromkeys((*state.index.in_sync(broker.id), *state.index.eligible(broker.id)))
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return [*leave(state, broker.id, keys), gone]
 
 
 def lose_directories(state: ControllerState, broker: Broker, offline: Iterable[Uuid]) -> list[Message]:
-    """Directories of the broker have failed: what lies there is out of sync."""
+    """Note that directories of a broker have failed: the replicas there are out of sync."""
     failed = frozenset(offline)
     lost = [each for each in broker.directories if each in failed] if failed else []
     if not lost:
@@ -75,7 +77,7 @@ def lose_directories(state: ControllerState, broker: Broker, offline: Iterable[U
 def leave(
     state: ControllerState, broker_id: NodeId, keys: Iterable[PartitionKey], *, is_unclean: bool = False
 ) -> Iterator[Message]:
-    """The broker leaves the ISR of these partitions, and their lead; unclean: it cannot be elected for them, either."""
+    """Take a broker out of the ISR and the lead of these partitions; unclean: it cannot be elected for them, either."""
     for key in keys:
         change = state.change(key, gone=broker_id)
         change.isr = without(change.isr, broker_id)

@@ -1,4 +1,4 @@
-"""Brokers register, beat and go. Source: KIP-631, KIP-841, KIP-858, KIP-866, KIP-966, KIP-1066; Kafka
+"""Brokers register, send heartbeats and stop. Source: KIP-631, KIP-841, KIP-858, KIP-866, KIP-966, KIP-1066; Kafka
 `ClusterControlManager`, `ReplicationControlManager.processBrokerHeartbeat`.
 """
 
@@ -56,7 +56,7 @@ def standing(state: ControllerState, broker_id: NodeId, epoch: int) -> Broker:
 
 
 def register(state: ControllerState, request: BrokerRegistrationRequest, version: int, now_us: Micros) -> Decision:
-    """BrokerRegistration. A new incarnation is fenced, under a new epoch: the offset of the first of its records.
+    """Decide a BrokerRegistration. A new incarnation is fenced, under a new epoch: the offset of its first record.
 
     Raises:
         Refused: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED, INVALID_REGISTRATION,
@@ -119,7 +119,7 @@ def _is_reserved(directory: Uuid) -> bool:
 
 
 def _check_protocols(listeners: Iterable[EndPoint]) -> None:
-    """No Kafka could read the record: it would be the end of every one of them."""
+    """Refuse an unknown protocol: no Kafka could read the record, and each would end with an error."""
     for each in listeners:
         if each.security_protocol not in _SECURITY_PROTOCOLS:
             text = f"security protocol {each.security_protocol} of listener {each.name} is unknown"
@@ -127,7 +127,7 @@ def _check_protocols(listeners: Iterable[EndPoint]) -> None:
 
 
 def _check_features(state: ControllerState, request: BrokerRegistrationRequest) -> None:
-    """The broker must support each finalized level; of a feature it does not name it supports 0."""
+    """Check that the broker supports each finalized level; it supports level 0 of a feature that it does not name."""
     finalized: Mapping[str, int] = state.finalized_features
     named = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     for name, (level_min, level_max) in named.items():
@@ -155,8 +155,8 @@ def _registration(state: ControllerState, request: BrokerRegistrationRequest) ->
 
 
 def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> Decision:
-    """ControllerRegistration. Refused: UNSUPPORTED_VERSION below the level that knows of it; UNKNOWN_SERVER_ERROR for a
-    security protocol that nobody knows."""
+    """Decide a ControllerRegistration. Refused: UNSUPPORTED_VERSION below the level that has it; UNKNOWN_SERVER_ERROR
+    for an unknown security protocol."""
     if not state.level.has_controller_registration:
         text = f"metadata.version {state.level} knows no registrations of controllers"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
@@ -171,7 +171,7 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
 
 
 def unregister(state: ControllerState, request: UnregisterBrokerRequest) -> Decision:
-    """UnregisterBroker. Refused: BROKER_ID_NOT_REGISTERED."""
+    """Decide an UnregisterBroker. Refused: BROKER_ID_NOT_REGISTERED."""
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
         raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
@@ -229,7 +229,7 @@ def heartbeat_done(state: ControllerState, request: BrokerHeartbeatRequest) -> N
 
 
 def goes_on(state: ControllerState, broker_id: NodeId) -> None:
-    """If its controlled shutdown has begun, all that is in the log by now belongs to it."""
+    """Count all records so far as part of the broker's controlled shutdown, if one has begun."""
     broker = state.image.brokers[broker_id]
     if broker.in_controlled_shutdown and not broker.fenced:
         state.heartbeats.shutting_down(broker.id, state.next_offset - 1)
@@ -248,14 +248,14 @@ def _cordon(broker: Broker, directories: list[Uuid]) -> list[Message]:
 
 
 def fence_expired(state: ControllerState, now_us: Micros) -> list[Message]:
-    """Fence the broker that was silent longest, if its session is over; the next one is a matter of the state after
-    that. No records: nobody is silent."""
+    """Fence the broker that was silent longest, if its session is over; the next one depends on the state after that.
+    No records: no session is over."""
     broker_id = state.heartbeats.next_expired(now_us)
     return [] if broker_id is None else fencing.fence(state, state.image.brokers[broker_id])
 
 
 def unfence_exempt(state: ControllerState) -> list[Message]:
-    """Unfence one broker that counts as active without heartbeats. No records: there is none that is fenced."""
+    """Unfence one broker that counts as active without heartbeats. No records: none is fenced."""
     for _, broker in sorted(state.image.brokers.items()):
         if broker.fenced and state.is_exempt(broker):
             return fencing.unfence(state, broker)

@@ -1,1 +1,1 @@
-"""Which configurations hold, for a node or a topic, and how that is told."""
+"""The effective configurations of a node or a topic, and their descriptions."""

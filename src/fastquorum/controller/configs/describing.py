@@ -1,7 +1,7 @@
-"""DescribeConfigs, as of an image, at one node. Every controller answers for itself, the active one or not.
+"""DescribeConfigs of one image, at one node. Every controller answers for itself, the active one or not.
 
-Source: KIP-133, KIP-226, KIP-524, KIP-569; Kafka `ConfigHelper`. Kafka's descriptions of its configurations are not
-told: only what is said here of our own.
+Source: KIP-133, KIP-226, KIP-524, KIP-569; Kafka `ConfigHelper`. Answers do not include Kafka's documentation of its
+configurations, only that of our own.
 """
 
 import re

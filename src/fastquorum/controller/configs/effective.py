@@ -1,7 +1,7 @@
-"""Which configurations a topic has that is made now, as CreateTopics tells them.
+"""The configurations of a new topic, as CreateTopics returns them.
 
-What it was given, else what was set for the controller's own node, else for all nodes, else what that was started with,
-else Kafka's default; values as they were written. Source: KIP-525; Kafka `KafkaConfigSchema`.
+A value is the topic's own, else the one set for the controller's node, else for all nodes, else the node's start value,
+else Kafka's default; as it was written. Source: KIP-525; Kafka `KafkaConfigSchema`.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from fastquorum.wire.messages.topics import CreateTopicsResponse
 Entry = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
 
 _KAFKA: Final = NodeConfigs(Started(NO_NODE, {}, {}, {}), Map())
-"""A node that nothing was set for."""
+"""A node without any value of its own."""
 TOPIC_DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
     {name: _KAFKA.of_topics(known) for name, known in TOPIC_CONFIGS.items()}
 )

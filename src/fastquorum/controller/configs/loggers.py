@@ -1,5 +1,5 @@
-"""The levels of a node's loggers, which no node of ours has: whoever would set one is told what a Kafka controller
-tells of loggers that are not there. Source: KIP-412; Kafka `RuntimeLoggerManager`.
+"""The levels of a node's loggers. Our nodes have none, so a change gets the answer of a Kafka controller for an unknown
+logger. Source: KIP-412; Kafka `RuntimeLoggerManager`.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What holds for one node: what was set for it, what for all nodes, what it was started with, and the defaults.
+"""The configurations of one node: those set for it, those set for all nodes, its start values, and the defaults.
 
-A node goes by what it was started with; what was set is shown, as brokers take it over. Source: KIP-226; Kafka
+A node itself uses its start values; the set ones are described, since brokers use them. Source: KIP-226; Kafka
 `DynamicBrokerConfig`, `KafkaConfig`.
 """
 
@@ -20,7 +20,7 @@ from fastquorum.types import NodeId
 DYNAMIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {**CLUSTER_CONFIGS, **NODE_CONFIGS, **QUOTA_CONFIGS}
 )
-"""What can be set while a node runs."""
+"""The configurations that can be set while a node runs."""
 _BY_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _BY_MECHANISM: Final = (
     "sasl.jaas.config",
@@ -29,9 +29,9 @@ _BY_MECHANISM: Final = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-"""What a listener may have once for each mechanism."""
+"""The configurations that a listener may have for each mechanism."""
 _OF_ALL_LISTENERS: Final = frozenset(("max.connections", "max.connection.creation.rate", "num.network.threads"))
-"""What can be set for all nodes though it is a listener's."""
+"""The listener configurations that can be set for all nodes."""
 _BY_LISTENER_ONLY: Final = frozenset(
     (
         "ssl.key.password",
@@ -46,13 +46,13 @@ _BY_LISTENER_ONLY: Final = frozenset(
         "ssl.truststore.type",
     )
 )
-"""What can be set while a node runs only for a listener by name."""
+"""The configurations that can be set while a node runs only for a named listener."""
 _ALIKE: Final = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-"""Names for one thing; the first that is set decides."""
+"""Names of one configuration; the first that is set decides."""
 _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {name: names for names in _ALIKE for name in names}
     | {"log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")}
@@ -62,7 +62,7 @@ _CHECKS: Final = {known.synonyms[0]: known.check for known in TOPIC_CONFIGS.valu
 
 
 class Source(IntEnum):
-    """Where a value comes from, as DescribeConfigs numbers it."""
+    """The source of a value, numbered as in DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -74,18 +74,18 @@ class Source(IntEnum):
 
 
 class Started(NamedTuple):
-    """One node, as it was started."""
+    """The start values of one node."""
 
     node_id: NodeId
     static: Mapping[str, str]
-    """What it was told, by name."""
+    """The values that were given, by name."""
     definitions: Mapping[str, Definition]
-    """What it knows beyond Kafka's nodes, or has another default for."""
+    """The configurations that Kafka's nodes do not have, or that have another default here."""
     documentation: Mapping[str, str]
 
 
 class Synonym(NamedTuple):
-    """One value, and where it comes from."""
+    """One value and its source."""
 
     name: str
     value: str
@@ -121,7 +121,7 @@ class NodeConfigs:
         return found if known is None or found is None else known.canonical(found)
 
     def of_topics(self, known: Definition) -> str | None:
-        """What topics have, or groups, that nothing was set for."""
+        """Return the value for topics, or groups, without a value of their own."""
         for name in known.synonyms:
             value = self.value(name)
             if value is not None:
@@ -146,7 +146,7 @@ class NodeConfigs:
         return next((each.type for each in known if each is not None), ConfigType.UNKNOWN)
 
     def _usable(self, values: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        """What a node takes over of what was set. What the controller does not look at may be anything."""
+        """Yield the set values that a node would accept. Those that the controller does not check may be anything."""
         for name, text in values.items():
             is_static = (name in self._definitions or name in INTERNAL_CONFIGS) and name not in DYNAMIC_CONFIGS
             if not is_static and name not in _BY_LISTENER_ONLY and _is_valid(name, text):
@@ -154,12 +154,12 @@ class NodeConfigs:
 
 
 def milliseconds_in(name: str) -> int:
-    """In what such a configuration of a node counts, where topics count in milliseconds; else 1."""
+    """Return the milliseconds in one unit of a node's configuration that topics have in milliseconds; else 1."""
     return next((ms for unit, ms in _IN_MS if name.endswith(f".{unit}")), 1)
 
 
 def is_secret(kind: ConfigType) -> bool:
-    """What nobody has defined may be a password too."""
+    """Return whether values of this type are hidden; an unknown type may be a password, too."""
     return kind in (ConfigType.PASSWORD, ConfigType.UNKNOWN)
 
 
@@ -174,13 +174,13 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _base(name: str) -> str:
-    """Without the listener's name."""
+    """Return the name without the listener's prefix."""
     found = _BY_LISTENER.fullmatch(name)
     return name if found is None else found[1]
 
 
 def _is_for_all(name: str) -> bool:
-    """Can it be set for all nodes?"""
+    """Return whether it can be set for all nodes."""
     if _BY_LISTENER.fullmatch(name) is not None:
         return _base(name) in _OF_ALL_LISTENERS
     return name not in NODE_CONFIGS

@@ -1,6 +1,6 @@
-"""Whether a topic may keep its log in remote storage, and how much of it then stays on the brokers' disks.
+"""Checks the configurations of remote storage, and of the part that stays on the brokers' disks.
 
-Source: KIP-405, KIP-950; Kafka `LogConfig.validate`, whose words clients are told.
+Source: KIP-405, KIP-950; Kafka `LogConfig.validate`, which has the same error texts.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def _local_fault(values: Mapping[str, str], of_all: str, of_local: str) -> str:
 
 
 def _copied_fault(values: Mapping[str, str], of_all: str, of_local: str) -> str:
-    """Nothing is copied any more, so that what leaves the disks is nowhere."""
+    """Return why a local limit does not fit where copying is disabled: data that leaves the disks would be lost."""
     kept, local = _number(values, of_all), _number(values, of_local)
     if local in (_AS_IN_ALL, kept):
         return ""

@@ -1,1 +1,1 @@
-"""Which configurations there are, of topics, groups, nodes and subscriptions: types, defaults and the values taken."""
+"""The configurations of topics, groups, nodes and subscriptions: types, defaults and legal values."""

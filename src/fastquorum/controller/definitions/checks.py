@@ -1,4 +1,4 @@
-"""What a configuration's value may be, read as Java reads it. Source: Kafka `ConfigDef`."""
+"""Checks of configuration values, read as Java reads them. Source: Kafka `ConfigDef`."""
 
 import re
 from collections.abc import Callable
@@ -15,11 +15,11 @@ _HEX: Final = r"[0-9a-fA-F]+"
 _HEXADECIMAL: Final = re.compile(rf"([+-]?0[xX](?:{_HEX}(?:\.(?:{_HEX})?)?|\.{_HEX})[pP][+-]?[0-9]+)[fFdD]?")
 _NAMED: Final = {"NaN": nan, "+NaN": nan, "-NaN": nan, "Infinity": inf, "+Infinity": inf, "-Infinity": -inf}
 _BLANK: Final = "".join(map(chr, range(33)))
-"""What Java cuts off at both ends of a value."""
+"""The characters that Java trims at both ends of a value."""
 _SPACE: Final = " \t\n\x0b\f\r"
-"""What Java leaves out around a comma."""
+"""The characters that Java drops around a comma."""
 VALUE_MAX: Final = 32_767
-"""Characters of a value. Source: Kafka `ConfigurationControlManager`, whose text says bytes."""
+"""Most characters of a value. Source: Kafka `ConfigurationControlManager`, whose text says bytes."""
 TOO_LONG: Final = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
 
 
@@ -28,13 +28,13 @@ def trimmed(text: str) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """What commas separate; nothing of a blank text."""
+    """Return the items between commas; none of a blank text."""
     text = trimmed(text)
     return [each.strip(_SPACE) for each in text.split(",")] if text else []
 
 
 def double(text: str) -> float | None:
-    """The number; None if it is none."""
+    """Return the number; None if the text is not one."""
     text = trimmed(text)
     if text in _NAMED:
         return _NAMED[text]
@@ -60,7 +60,7 @@ def is_whole(text: str) -> bool:
 
 
 def ratio(text: str) -> bool:
-    """0 to 1, or what is no number and so neither below nor above."""
+    """Accept 0 to 1, or NaN, which is neither below nor above."""
     value = double(text)
     return value is not None and not (value < 0 or value > 1)
 

@@ -1,4 +1,4 @@
-"""The configurations of a subscription to clients' metrics, and what their values may be.
+"""The configurations of a subscription to clients' metrics, and their legal values.
 
 Source: KIP-714; Kafka `ClientMetricsConfigs`.
 """
@@ -33,16 +33,16 @@ MATCHED: Final = (
     "client_source_address",
     "client_source_port",
 )
-"""What of a client may be matched."""
+"""The properties of a client that can be matched."""
 _ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
 _OTHERWISE_IN_JAVA: Final = re.compile(
     r"\(\?P|\(\?\(|\{(?![0-9]+(?:,[0-9]*)?\})|\[\^?\]?[^\]]*(?:\[|&&|\|\||--|~~)",
 )
-"""What Python's patterns have and Java's have not, or mean otherwise: brokers compile with Java's."""
+"""Constructs of Python's patterns that Java's lack, or read otherwise: brokers compile with Java's."""
 
 
 def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
-    """With what, and why, a subscription cannot have this; NONE if it can."""
+    """Return the error and the reason why a subscription cannot have this; NONE if it can."""
     code, text = ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}"
     match name:
         case "metrics":
@@ -63,13 +63,13 @@ def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
 
 
 def _list(text: str) -> list[str] | None:
-    """Its values, each once; None if one is empty."""
+    """Return the values of a list, each once; None if one is empty."""
     values = list(dict.fromkeys(listed(text)))
     return values if all(values) else None
 
 
 def _is_pattern(text: str) -> bool:
-    """Is it `name=regular expression`? What stands behind a second `=` is not, unless that is nothing."""
+    """Return whether it is `name=regular expression`. A second `=` may only end the text."""
     name, *patterns = text.rstrip("=").split("=")
     if name.strip() not in MATCHED or len(patterns) != 1:
         return False

@@ -1,4 +1,4 @@
-"""What a configuration is: its type, its default, what its value may be, and how a value is told.
+"""The definition of a configuration: type, default, legal values, and canonical form.
 
 Source: Kafka `ConfigDef`, `DescribeConfigsResponse.ConfigType`.
 """
@@ -50,11 +50,11 @@ def definition(kind: ConfigType, check: Check, *synonyms: str, default: str | No
 
 _SHORT_MAX: Final = 2**15 - 1
 _PLAIN_MIN, _PLAIN_MAX = Decimal("1e-3"), Decimal("1e7")
-"""Java writes what is smaller, or not smaller, with an exponent."""
+"""Java writes numbers below the first, or not below the second, with an exponent."""
 
 
 def defined(table: str) -> Mapping[str, Definition]:
-    """By name, what a table of lines `TYPE name=default` says; without `=`, there is no default."""
+    """Return the definitions of a table of lines `TYPE name=default`, by name; without `=`, there is no default."""
     found: dict[str, Definition] = {}
     for line in table.strip().splitlines():
         kind, _, rest = line.strip().partition(" ")
@@ -64,7 +64,7 @@ def defined(table: str) -> Mapping[str, Definition]:
 
 
 def is_of(kind: ConfigType, text: str) -> bool:
-    """Can a value of this type be read from it?"""
+    """Return whether the text is a value of this type."""
     match kind:
         case ConfigType.BOOLEAN:
             return flag(text)

@@ -1,4 +1,4 @@
-"""What of a node's configuration can be set while it runs, for one node or for all: names, types and defaults.
+"""The configurations of a node that can be set while it runs: names, types and defaults.
 
 Source: KIP-226; Kafka 4.3 `DynamicBrokerConfig`, `DynamicConfig`.
 """
@@ -73,7 +73,7 @@ BOOLEAN transaction.partition.verification.enable=true
 BOOLEAN unclean.leader.election.enable=false
 """
 )
-"""For one node, or for all."""
+"""Configurations that can be set for one node, or for all."""
 NODE_CONFIGS: Final = defined(
     """
 LIST cordoned.log.dirs=
@@ -115,7 +115,7 @@ PASSWORD ssl.truststore.password
 STRING ssl.truststore.type=JKS
 """
 )
-"""For one node only."""
+"""Configurations that can be set for one node only."""
 QUOTA_CONFIGS: Final = defined(
     """
 LONG follower.replication.throttled.rate=9223372036854775807

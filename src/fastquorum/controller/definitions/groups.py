@@ -1,5 +1,5 @@
-"""The configurations that a group may have, and what their values may be: within the bounds that Kafka's brokers and
-controllers have unless they are told otherwise, which ours cannot be.
+"""The configurations that a group may have, and their legal values: within the default bounds of Kafka's brokers and
+controllers, which ours cannot change.
 
 Source: KIP-848, KIP-932, KIP-1071; Kafka `GroupConfig`, `GroupCoordinatorConfig`, `ShareGroupConfig`.
 """
@@ -33,7 +33,7 @@ def _offset_reset(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    """Is it one, and not negative?"""
+    """Return whether the text is a duration, and not negative."""
     found = _DURATION.fullmatch(text)
     if found is None:
         return False
@@ -82,7 +82,7 @@ GROUP_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
 
 
 def group_config_fault(name: str, value: str) -> str:
-    """Why a group cannot have this; empty if it can."""
+    """Return why a group cannot have this value; empty if it can."""
     known = GROUP_CONFIGS.get(name)
     if known is None:
         return f"Unknown group config name: {name}"

@@ -1,4 +1,4 @@
-"""What a Kafka node is started with, and which nobody changes while it runs: names, types and defaults.
+"""The configurations of a Kafka node that cannot change while it runs: names, types and defaults.
 
 Source: Kafka 4.3 `AbstractKafkaConfig`.
 """
@@ -277,4 +277,4 @@ INTERNAL_CONFIGS: Final = frozenset(
         "unstable.feature.versions.enable",
     )
 )
-"""Kafka's own, which it tells nobody."""
+"""Kafka's internal configurations, which it does not describe."""

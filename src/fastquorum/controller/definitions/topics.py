@@ -1,4 +1,4 @@
-"""The configurations that a topic may have, and what their values may be. Source: Kafka `LogConfig`, `TopicConfig`."""
+"""The configurations that a topic may have, and their legal values. Source: Kafka `LogConfig`, `TopicConfig`."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def _gzip_level(text: str) -> bool:
 
 
 def _replicas(text: str) -> bool:
-    """PARTITION:BROKER,..., or *: all."""
+    """Accept PARTITION:BROKER,..., or * for all."""
     return listed(text) == ["*"] or all(_REPLICA.fullmatch(each) for each in listed(text))
 
 
@@ -80,13 +80,13 @@ TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
         "unclean.leader.election.enable": definition(ConfigType.BOOLEAN, flag, "unclean.leader.election.enable"),
     }
 )
-"""What has no default of its own has that of the node that is asked."""
+"""A topic's configurations. One without its own default has that of the node that describes it."""
 INTERNAL_TOPIC_CONFIGS: Final = frozenset(("internal.segment.bytes",))
-"""Told only where they are set."""
+"""Configurations that are described only where they are set."""
 
 
 def config_fault(name: str, value: str) -> str:
-    """Why a topic cannot have this; empty if it can."""
+    """Return why a topic cannot have this value; empty if it can."""
     known = TOPIC_CONFIGS.get(name)
     if known is None:
         return f"Unknown topic config name: {name}"
@@ -94,7 +94,7 @@ def config_fault(name: str, value: str) -> str:
 
 
 def configs_conflict(values: Mapping[str, str]) -> str:
-    """Why a topic cannot have all these together, each of which it may have; empty if it can."""
+    """Return why a topic cannot have these together, each valid in itself; empty if it can."""
     least, most = values.get(MIN_COMPACTION_LAG, "0"), values.get(MAX_COMPACTION_LAG, str(LONG_MAX))
     if not (is_whole(least) and is_whole(most)) or int(trimmed(least)) <= int(trimmed(most)):
         return ""  # what is no number was written by somebody else

@@ -1,4 +1,4 @@
-"""The image of a metadata log, and how records become it and it records again. Immutable values, no effects."""
+"""The image of a metadata log, made from records and written as records again. Immutable values, no effects."""
 
 from fastquorum.controller.image.image import EMPTY, Image
 

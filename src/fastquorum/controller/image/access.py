@@ -1,4 +1,4 @@
-"""Access control entries, SCRAM credentials, delegation tokens: kept and handed on, and nothing more.
+"""Access control entries, SCRAM credentials, delegation tokens: the image only keeps them and writes them again.
 
 Source: KIP-801, KIP-900, KIP-48; Kafka `AclsImage`, `ScramImage`, `DelegationTokenImage`.
 """
@@ -20,7 +20,7 @@ from fastquorum.wire.records.access import (
 
 
 class Acl(NamedTuple):
-    """An access control entry, each field as Kafka numbers it."""
+    """An access control entry; each field has Kafka's number."""
 
     resource_type: int
     resource_name: str
@@ -32,7 +32,7 @@ class Acl(NamedTuple):
 
 
 class ScramCredential(NamedTuple):
-    """What proves a user's password without holding it (RFC 5802)."""
+    """A credential that verifies a user's password without holding it (RFC 5802)."""
 
     salt: bytes
     stored_key: bytes
@@ -44,7 +44,7 @@ class ScramCredential(NamedTuple):
 
 
 class DelegationToken(NamedTuple):
-    """A token's life; the token itself is nowhere kept."""
+    """A token's owner and times; the token itself is not stored."""
 
     owner: str
     requester: str
@@ -56,7 +56,7 @@ class DelegationToken(NamedTuple):
 
 Acls = Map[Uuid, Acl]
 Scram = Map[tuple[int, str], ScramCredential]
-"""By (mechanism, user): 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+"""Credentials by (mechanism, user): 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 Tokens = Map[str, DelegationToken]
 
 
@@ -74,7 +74,7 @@ def add_acl(acls: Acls, record: AccessControlEntryRecord) -> Acls:
 
 
 def remove_acl(acls: Acls, record: RemoveAccessControlEntryRecord) -> Acls:
-    """ValueError if there is none such."""
+    """Remove an entry. ValueError if there is no such entry."""
     if record.id not in acls:
         raise ValueError(f"there is no access control entry {record.id}")
     return acls.delete(record.id)

@@ -1,6 +1,6 @@
-"""Batches of a metadata log into the image they come to.
+"""Folds batches of a metadata log into an image.
 
-Partitions that follow on one another are read natively, many at once; the other records one by one.
+Runs of partition records are read natively, many at once; the other records one by one.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ from fastquorum.wire.records.metadata import decode_metadata_record
 
 
 class BatchFolder:
-    """Takes batches into folds; whoever has one shares its ids among all their images. One thread's at a time."""
+    """Adds batches to folds; their images share equal ids. Used by one thread at a time."""
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels: Final = kernels
@@ -25,8 +25,8 @@ class BatchFolder:
         self._partitions: Final = kernels.PartitionRows(Partition)
 
     def take(self, data: bytes, fold: Fold) -> None:
-        """What whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
-        fit."""
+        """Add the records of whole, checked batches from the fold's place on. ImageFailed names the record that does
+        not fit."""
         kernels = self._kernels
         for info in kernels.batch_headers(data, verify_crc=False):
             if info.is_control:
@@ -41,7 +41,7 @@ class BatchFolder:
                 at = self._taken(values, offsets, at, info, fold)
 
     def _taken(self, values: list[Any], offsets: Sequence[Offset], at: int, info: BatchInfo, fold: Fold) -> int:
-        """Behind the records from `at` on that the fold has taken in: one at least."""
+        """Add records from `at` on, at least one; return the index behind them."""
         run = self._partitions.read(values, at)
         if run is not None:
             fold.add_run(offsets[at], run, offsets[run.end - 1] + 1, info.leader_epoch, info.max_timestamp_ms)

@@ -1,4 +1,4 @@
-"""Configurations: what was set for topics, brokers, the defaults of all brokers, groups, client metrics.
+"""Configurations that are set for topics, brokers, the defaults of all brokers, groups, client metrics.
 
 Source: KIP-226, KIP-631; Kafka `ConfigurationsImage`, `DefaultSupportedConfigChecker`.
 """
@@ -62,7 +62,7 @@ def set_config(configs: Configs, record: ConfigRecord) -> Configs:
 
 
 def forget_topic(configs: Configs, topic_name: str) -> Configs:
-    """A topic was removed, and its configuration with it."""
+    """Remove the configuration of a removed topic."""
     resource = Resource(ResourceType.TOPIC, topic_name)
     return configs.delete(resource) if resource in configs else configs
 

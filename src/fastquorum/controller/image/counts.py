@@ -1,4 +1,4 @@
-"""How many partitions there are, and how many are not as they should be: kept up with every change, never counted anew.
+"""The number of partitions, and of faulty ones: updated with every change, never counted again.
 
 Source: Kafka `ControllerMetricsChanges`.
 """
@@ -23,7 +23,7 @@ class PartitionCounts:
 
     @classmethod
     def of(cls, topics: Topics) -> "PartitionCounts":
-        """One by one."""
+        """Count the partitions of an image, one by one."""
         counts = cls()
         for topic in topics.by_id.values():
             for partition in topic.partitions:
@@ -31,7 +31,7 @@ class PartitionCounts:
         return counts
 
     def take(self, editor: ImageEditor) -> None:
-        """What an editor, which began with that image, has changed."""
+        """Update the counts by the changes of an editor, which began with that image."""
         for topic in editor.removed_topics():
             for partition in topic.partitions:
                 self._count(partition, -1)

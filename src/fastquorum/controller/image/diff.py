@@ -1,7 +1,7 @@
-"""What changed between two images, thing by thing: for people in words, for programs as values.
+"""The changes between two images, thing by thing: as words for people, as values for programs.
 
-What both share is skipped: two images of one log, a few records apart, are compared at the cost of those records and a
-look at each topic.
+Parts that both share are skipped: comparing two images of one log, a few records apart, costs those records and a look
+at each topic.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 
 class Difference(NamedTuple):
-    """One thing that came, went, or is not what it was."""
+    """One thing that came, went, or changed."""
 
     kind: str
     """feature, broker, controller, topic, partition, config, client quota, producer ids, acl, scram, delegation token.
@@ -27,13 +27,13 @@ class Difference(NamedTuple):
     name: str
     """`3`, `my-topic`, `my-topic-0`, `topic my-topic`."""
     before: View | None
-    """None: it was not there."""
+    """The thing before; None: it was not there."""
     after: View | None
-    """None: it is gone."""
+    """The thing after; None: it is gone."""
 
     @property
     def changes(self) -> dict[str, tuple[Any, Any]]:
-        """Each field that differs, as it was and as it is; empty for what came or went."""
+        """Return each field that differs, before and after; empty for a thing that came or went."""
         if self.before is None or self.after is None:
             return {}
         keys = [*self.before, *(key for key in self.after if key not in self.before)]
@@ -53,7 +53,7 @@ class Difference(NamedTuple):
         )
 
     def as_view(self) -> View:
-        """For JSON."""
+        """Return the change as a plain value for JSON."""
         shown: View = {"kind": self.kind, "name": self.name}
         if self.before is None:
             return shown | {"change": "created", "after": self.after}
@@ -64,7 +64,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: Image, after: Image) -> Iterator[Difference]:
-    """Everything that differs, kind by kind, each sorted."""
+    """Yield everything that differs, kind by kind, each sorted."""
     features = view.features_view(before.features), view.features_view(after.features)
     yield from _of_maps("feature", *features, str, lambda level: {"level": level})
     yield from _of_maps("broker", before.brokers, after.brokers, str, view.broker_view)
@@ -86,7 +86,7 @@ def differences(before: Image, after: Image) -> Iterator[Difference]:
 def map_changes(
     before: Mapping[K, V], after: Mapping[K, V], name: Callable[[K], str] = str
 ) -> Iterator[tuple[K, V | None, V | None]]:
-    """Each key whose value differs, with what it was and is; None: it was not, or is not there."""
+    """Yield each key whose value differs, with both values; None: it was not, or is not there."""
     if before is after:
         return
     names = {key: name(key) for key in {*before, *after}}
@@ -97,8 +97,8 @@ def map_changes(
 
 
 def topic_changes(before: Topics, after: Topics) -> Iterator[tuple[Topic | None, Topic | None]]:
-    """Topics that came, went or have partitions that did not stay what they were. A topic that was made anew under its
-    name is gone first, then created."""
+    """Yield topics that came, went or have changed partitions. A topic that was recreated under its name is first
+    deleted, then created."""
     if before is after:
         return
     for name in sorted({*before.ids, *after.ids}):
@@ -113,7 +113,7 @@ def topic_changes(before: Topics, after: Topics) -> Iterator[tuple[Topic | None,
 
 
 def partition_changes(before: Topics, after: Topics) -> Iterator[tuple[Topic, int, Partition | None, Partition | None]]:
-    """Partitions likewise, also those of topics that came or went: the topic, the number, before and after."""
+    """Yield changed partitions, also those of topics that came or went: the topic, the number, before and after."""
     for was, now in topic_changes(before, after):
         there = now or was
         assert there is not None
@@ -147,7 +147,7 @@ def _of_topics(before: Topics, after: Topics) -> Iterator[Difference]:
 
 
 def _order(key: Any) -> int:
-    """Node ids by number, all else by name."""
+    """Return a sort key: node ids by number, all else by name."""
     return key if isinstance(key, int) else 0
 
 
@@ -156,7 +156,7 @@ def _sorted(values: Mapping[str, Any]) -> View:
 
 
 def _gist(kind: str, there: View) -> str:
-    """What matters most of a thing that came or went."""
+    """Return the most important fields of a thing that came or went."""
     match kind:
         case "topic":
             return f": {len(there['partitions'])} partitions, id {there['id']}"

@@ -1,4 +1,4 @@
-"""Finalized features, and what the levels of metadata.version stand for.
+"""Finalized features, and the meaning of the levels of metadata.version.
 
 `kraft.version` is never among them: it is the quorum's own (KRAFT_VERSION control records), and a FeatureLevelRecord
 of it, which old Kafkas wrote by mistake, is passed over. Source: KIP-584, KIP-778; Kafka `FeaturesDelta` (KAFKA-18979),
@@ -35,7 +35,7 @@ METADATA_VERSIONS: Final = MappingProxyType(
 )
 """The name of each level that Kafka 4.3 supports."""
 _WITH_NEW_RECORDS: Final = (7, 8, 11, 13, 14, 15, 17, 23, 30)
-"""Levels whose records say what those of the levels before cannot."""
+"""Levels whose records can express more than those of the levels before."""
 SUPPORTED: Final = MappingProxyType(
     {
         METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
@@ -51,7 +51,7 @@ SUPPORTED: Final = MappingProxyType(
 
 
 class Level(int):
-    """A level of metadata.version: what may be written at it, and in which version."""
+    """A level of metadata.version: the records that may be written at it, and their versions."""
 
     __slots__ = ()
 
@@ -126,7 +126,7 @@ class Features(NamedTuple):
         return known | dict(sorted(self.levels.items()))
 
     def apply(self, record: FeatureLevelRecord) -> Self:
-        """ValueError for a metadata.version that nobody here knows."""
+        """Set a feature's level. ValueError for an unknown metadata.version."""
         if record.name == KRAFT_VERSION:
             return self
         if record.name != METADATA_VERSION:
@@ -142,6 +142,6 @@ class Features(NamedTuple):
         return self._replace(metadata_version=Level(record.feature_level))
 
     def records(self) -> Iterator[FeatureLevelRecord]:
-        """metadata.version first: readers decode by it what follows."""
+        """Yield the records of a snapshot, metadata.version first: readers need it to decode the rest."""
         for name, level in self.by_name().items():
             yield FeatureLevelRecord(name=name, feature_level=level)

@@ -1,4 +1,4 @@
-"""The image of a log, record by record, with its transactions: what one holds counts when it has ended, or never.
+"""Folds a log into an image, record by record. The records of a transaction count once it has ended, or never.
 
 Source: KIP-868; Kafka `MetadataBatchLoader`, `OffsetControlManager`.
 """
@@ -32,7 +32,7 @@ _TRANSACTION_RECORDS: Final = frozenset({BeginTransactionRecord, EndTransactionR
 
 
 class Fold:
-    """Takes in a log's records in order; any time `image` is what they come to. Broken once a record did not fit."""
+    """Takes a log's records in order; `image` is their result at any time. Unusable once a record did not fit."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Fold:
         counts: PartitionCounts | None = None,
         make: Make = tuple,
     ) -> None:
-        """`counts`: of the image's partitions; they are kept up with it. `make`: as of `Vector.updated`."""
+        """Take `counts`, the image's partition counts, which are updated with it; `make` as in `Vector.updated`."""
         self._image = image
         self._counts = counts
         self._make = make
         self._editor: ImageEditor | None = None
-        """Has what was applied since the image was last asked for."""
+        """The records applied since the image was last read; None if there are none."""
         self._last: tuple[Offset, Epoch, int] = place
-        """The place, as the arguments of `Place`: made when it is asked for."""
+        """The arguments of `Place`, which is made when it is read."""
         self._next_offset = place.end_offset
         self._pending: list[tuple[Offset, Message | PartitionRun]] | None = None
         """The records of the open transaction; None if none is open."""
@@ -72,11 +72,11 @@ class Fold:
 
     @property
     def next_offset(self) -> Offset:
-        """Behind the last record taken in."""
+        """The offset behind the last record taken."""
         return self._next_offset
 
     def add(self, offset: Offset, record: Message, epoch: Epoch, timestamp_ms: int) -> None:
-        """One record more. ImageFailed, naming record and offset, if it does not fit."""
+        """Add one record. ImageFailed names record and offset if it does not fit."""
         self._next_offset = offset + 1
         kind = record.__class__
         if kind not in _TRANSACTION_RECORDS:
@@ -101,7 +101,8 @@ class Fold:
         self._last = offset + 1, epoch, timestamp_ms
 
     def add_run(self, offset: Offset, run: PartitionRun, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
-        """Partitions, read at once: what `add` makes of their records from `offset` on. ImageFailed as there."""
+        """Add partitions that were read at once, as `add` would add their records from `offset` on. ImageFailed as
+        there."""
         self._next_offset = end_offset
         if self._pending is not None:
             self._pending.append((offset, run))
@@ -110,7 +111,7 @@ class Fold:
         self._last = end_offset, epoch, timestamp_ms
 
     def take_over(self, editor: ImageEditor, image: Image, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
-        """`image` is what an editor has made of this fold's image and the records that come next, up to end_offset. No
+        """Take over `image`, which an editor has made from this fold's image and the next records, up to end_offset. No
         transaction is open."""
         assert self._editor is None, "it is another image that the editor began with"
         assert self._pending is None, "a transaction is open"
@@ -120,7 +121,7 @@ class Fold:
         self._last = end_offset, epoch, timestamp_ms
 
     def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
-        """Records of the quorum's own, up to end_offset: they say nothing of the metadata."""
+        """Skip the quorum's own records, up to end_offset: they do not concern the metadata."""
         self._next_offset = end_offset
         if self._pending is None:
             self._last = end_offset, epoch, timestamp_ms

@@ -1,6 +1,6 @@
-"""The image: everything the metadata log says, as of one offset. Immutable; a change shares all the rest.
+"""The image: all metadata of the log at one offset. Immutable; a changed image shares all other parts.
 
-Two replicas that applied the same records hold equal images, and write equal snapshots of them. Source: KIP-631; Kafka
+Two replicas that applied the same records have equal images, and write equal snapshots of them. Source: KIP-631; Kafka
 `MetadataImage`, `MetadataDelta`.
 """
 
@@ -42,18 +42,18 @@ class Image(NamedTuple):
     configs: Configs = Map()
     quotas: Quotas = Map()
     next_producer_id: int = NO_PRODUCER_ID
-    """NO_PRODUCER_ID until a block was given out."""
+    """The first producer id of the next block; NO_PRODUCER_ID before the first block."""
     acls: Acls = Map()
     scram: Scram = Map()
     tokens: Tokens = Map()
 
     def apply(self, records: Iterable[Message]) -> "Image":
-        """The image after these records, in this order; the cost is that of the change.
+        """Return the image after these records, in this order; the cost is that of the change.
 
-        Transaction records are none of its business: see `fold`.
+        It does not take transaction records: see `fold`.
 
         Raises:
-            ImageFailed: a record does not fit, naming which. This image is as it was.
+            ImageFailed: a record, which it names, does not fit. This image is unchanged.
         """
         editor = ImageEditor(self)
         for number, record in enumerate(records):
@@ -61,10 +61,10 @@ class Image(NamedTuple):
         return editor.finish()
 
     def records(self) -> Iterator[tuple[Message, int]]:
-        """The records that make this image, each with its version, in Kafka's order: those of a snapshot.
+        """Yield the records of a snapshot of this image, each with its version, in Kafka's order.
 
         Raises:
-            ImageFailed: the log has not said its metadata.version yet, or that cannot say what the image holds.
+            ImageFailed: the log has not set its metadata.version yet, or that level cannot express the image.
         """
         level = self.features.metadata_version
         if level is None:
@@ -111,16 +111,16 @@ EMPTY: Final = Image()
 
 
 class ImageEditor:
-    """Takes in records one by one. Broken once a record did not fit."""
+    """Applies records one by one. Unusable once a record did not fit."""
 
     def __init__(self, image: Image, make: Make = tuple) -> None:
-        """`make`: as of `Vector.updated`."""
+        """Begin with an image; `make` as in `Vector.updated`."""
         self._topics = TopicsEditor(image.topics, make)
         self._parts: dict[str, Any] = {}
         self._before = image
 
     def apply(self, record: Message, offset: int = -1) -> None:
-        """One record more; `offset` is its place, for the error. ImageFailed if it does not fit."""
+        """Apply one record; `offset` is its place, for the error. ImageFailed if it does not fit."""
         kind = record.__class__
         change = _TOPIC_CHANGES.get(kind)
         try:
@@ -138,7 +138,7 @@ class ImageEditor:
             raise ImageFailed(str(error), record_type_name(kind), offset) from error
 
     def create_partitions(self, run: PartitionRun, offset: int = -1) -> None:
-        """PartitionRecords of one topic, the first of them at `offset`. ImageFailed if they do not fit."""
+        """Apply PartitionRecords of one topic, the first at `offset`. ImageFailed if they do not fit."""
         try:
             self._topics.create_partitions(run.topic_id, run.rows)
         except ValueError as error:

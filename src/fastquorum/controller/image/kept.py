@@ -1,5 +1,5 @@
-"""Which classes an image is made of that cannot have cycles: nothing in it changes once it is made, so that whatever it
-refers to was there before it. The garbage collector need not look through them.
+"""The classes of an image's objects that cannot have cycles: none changes once it is made, so it refers only to older
+objects. The garbage collector need not scan them.
 """
 
 import gc
@@ -25,7 +25,7 @@ def _nodes(of: Iterable[Any]) -> Iterator[Any]:
 
 
 def _map_nodes() -> tuple[type, ...]:
-    """The classes of what a Map is made of, which have no names of their own."""
+    """Return the classes of a Map's nodes, which have no public names."""
     whole: Map[int, int] = Map({number: number for number in range(_MANY)})
     return tuple(dict.fromkeys(type(each) for each in _nodes(gc.get_referents(whole)) if not isinstance(each, type)))
 

@@ -1,4 +1,4 @@
-"""One partition's state, and how records change it.
+"""The state of a partition, and its changes by records.
 
 Source: KIP-631, KIP-858, KIP-966; Kafka `PartitionRegistration`.
 """
@@ -11,7 +11,7 @@ from fastquorum.types import NO_NODE, NodeId, Uuid
 from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecord
 
 DIRECTORY_MIGRATING: Final = Uuid(bytes(16))
-"""A replica's directory is not known yet: the broker has not said, or the level knows no directories."""
+"""Stands for an unknown directory: the broker has not reported it, or the level has no directories."""
 DIRECTORY_UNASSIGNED: Final = Uuid(bytes(15) + b"\x01")
 DIRECTORY_LOST: Final = Uuid(bytes(15) + b"\x02")
 LEADER_UNCHANGED: Final = -2
@@ -29,12 +29,12 @@ class Partition(NamedTuple):
     """The state of a partition; immutable."""
 
     replicas: tuple[NodeId, ...]
-    """In the order of assignment: the first is the preferred leader."""
+    """The replicas in the order of assignment: the first is the preferred leader."""
     directories: tuple[Uuid, ...]
     """The directory of each replica, in the order of `replicas`."""
     isr: tuple[NodeId, ...]
     leader: NodeId
-    """NO_NODE if there is none."""
+    """The leader; NO_NODE if there is none."""
     leader_epoch: int
     partition_epoch: int
     recovery: int = Recovery.RECOVERED.value
@@ -42,7 +42,7 @@ class Partition(NamedTuple):
     removing: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()
-    """Eligible leader replicas: out of the ISR, and known to hold everything committed (KIP-966)."""
+    """Eligible leader replicas: out of the ISR, but known to hold everything committed (KIP-966)."""
     last_known_elr: tuple[NodeId, ...] = ()
 
     @property
@@ -58,12 +58,12 @@ class Partition(NamedTuple):
         return bool(self.removing or self.adding)
 
     def directory_of(self, replica: NodeId) -> Uuid:
-        """ValueError if the broker holds no replica."""
+        """Return the directory of a broker's replica. ValueError if it holds none."""
         return self.directories[self.replicas.index(replica)]
 
 
 def partition_of(record: PartitionRecord) -> Partition:
-    """The partition that a PartitionRecord makes. ValueError if it contradicts itself."""
+    """Return the partition of a PartitionRecord. ValueError if it contradicts itself."""
     replicas = tuple(record.replicas)
     return Partition(
         replicas,
@@ -81,8 +81,8 @@ def partition_of(record: PartitionRecord) -> Partition:
 
 
 def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
-    """The partition after a change: its partition epoch grows, and if a leader is named, even the same one, its leader
-    epoch. ValueError if the record contradicts itself."""
+    """Return the partition after a change: its partition epoch grows, and if a leader is named, even the same one, its
+    leader epoch. ValueError if the record contradicts itself."""
     replicas, directories = partition.replicas, partition.directories
     if record.replicas is not None or record.directories is not None:
         replicas = replicas if record.replicas is None else tuple(record.replicas)
@@ -110,7 +110,7 @@ def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
 def partition_record(
     topic_id: Uuid, partition_id: int, partition: Partition, level: Level, *, with_elr: bool
 ) -> PartitionRecord:
-    """The PartitionRecord of a snapshot. ValueError if the level cannot say what the partition holds."""
+    """Return the PartitionRecord of a snapshot. ValueError if the level cannot express the partition."""
     record = PartitionRecord(
         partition_id=partition_id,
         topic_id=topic_id,
@@ -140,7 +140,7 @@ def _recovery(state: int) -> int:
 
 
 def _directories(given: "list[Uuid] | tuple[Uuid, ...]", replica_count: int) -> tuple[Uuid, ...]:
-    """One for each replica. None at all, or all of them migrating, stands for as many migrating ones."""
+    """Return a directory for each replica. Without any, or with only migrating ones, all are migrating."""
     if given and len(given) == replica_count and given[0] != DIRECTORY_MIGRATING:
         return tuple(given)
     if all(directory == DIRECTORY_MIGRATING for directory in given):

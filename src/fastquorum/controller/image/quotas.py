@@ -7,7 +7,7 @@ from immutables import Map
 from fastquorum.wire.records.cluster import ClientQuotaRecord
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: (type, name) by type; the name None is the default of its type."""
+"""The owner of a quota: (type, name) pairs, sorted by type; the name None is the default of its type."""
 Quotas = Map[Entity, Map[str, float]]
 
 
@@ -16,7 +16,7 @@ def entity_of(record: ClientQuotaRecord) -> Entity:
 
 
 def set_quota(quotas: Quotas, record: ClientQuotaRecord) -> Quotas:
-    """A quota was set or removed."""
+    """Set or remove a quota."""
     entity = entity_of(record)
     limits = quotas.get(entity, Map())
     if not record.remove:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Listener(NamedTuple):
-    """Where a node is reached; security_protocol as Kafka numbers them (0 PLAINTEXT, 1 SSL, 2, 3 SASL_...)."""
+    """An address of a node; security_protocol has Kafka's numbers (0 PLAINTEXT, 1 SSL, 2, 3 SASL_...)."""
 
     name: str
     host: str
@@ -63,7 +63,7 @@ class Broker(NamedTuple):
 
     @property
     def has_uncordoned_directories(self) -> bool:
-        """It may be given replicas; so it may before it has said anything of its directories."""
+        """Whether the broker may get replicas; it may before it has reported its directories, too."""
         if not self.directories or self.cordoned_directories is None:
             return True
         return not frozenset(self.directories) <= frozenset(self.cordoned_directories)
@@ -90,7 +90,7 @@ Controllers = Map[NodeId, Controller]
 
 
 def register_broker(brokers: Brokers, record: RegisterBrokerRecord) -> Brokers:
-    """A broker registered, or an incarnation's registration was amended."""
+    """Register a broker, or amend an incarnation's registration."""
     cordoned = record.cordoned_log_dirs
     broker = Broker(
         record.broker_id,
@@ -113,7 +113,7 @@ def unregister_broker(brokers: Brokers, record: UnregisterBrokerRecord) -> Broke
 
 
 def change_broker(brokers: Brokers, record: BrokerRegistrationChangeRecord) -> Brokers:
-    """ValueError if no such registration stands, or the record says what cannot be."""
+    """Change a registration. ValueError if there is no such registration, or the record is invalid."""
     broker = _standing(brokers, record.broker_id, record.broker_epoch)
     if record.fenced not in (-1, 0, 1):
         raise ValueError(f"fenced is {record.fenced}, not -1, 0 or 1")
@@ -131,12 +131,12 @@ def change_broker(brokers: Brokers, record: BrokerRegistrationChangeRecord) -> B
 
 
 def fence_broker(brokers: Brokers, record: FenceBrokerRecord) -> Brokers:
-    """ValueError if no such registration stands."""
+    """Fence a broker. ValueError if there is no such registration."""
     return brokers.set(record.id, _standing(brokers, record.id, record.epoch)._replace(fenced=True))
 
 
 def unfence_broker(brokers: Brokers, record: UnfenceBrokerRecord) -> Brokers:
-    """ValueError if no such registration stands."""
+    """Unfence a broker. ValueError if there is no such registration."""
     return brokers.set(record.id, _standing(brokers, record.id, record.epoch)._replace(fenced=False))
 
 
@@ -152,7 +152,7 @@ def register_controller(controllers: Controllers, record: RegisterControllerReco
 
 
 def broker_record(broker: Broker, level: Level) -> RegisterBrokerRecord:
-    """The RegisterBrokerRecord of a snapshot. ValueError if the level cannot say what the registration holds."""
+    """Return the RegisterBrokerRecord of a snapshot. ValueError if the level cannot express the registration."""
     held = (
         (level.has_migration, broker.is_migrating_zk_broker, "that it migrates from ZooKeeper"),
         (level.has_directories, bool(broker.directories), "which directories it has"),
@@ -178,7 +178,7 @@ def broker_record(broker: Broker, level: Level) -> RegisterBrokerRecord:
 
 
 def controller_record(controller: Controller) -> RegisterControllerRecord:
-    """The RegisterControllerRecord of a snapshot."""
+    """Return the RegisterControllerRecord of a snapshot."""
     return RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
@@ -189,7 +189,7 @@ def controller_record(controller: Controller) -> RegisterControllerRecord:
 
 
 class EndPoint(Protocol):
-    """A listener, as a request, a record or an image has it."""
+    """A listener of a request, a record or an image."""
 
     @property
     def name(self) -> str: ...
@@ -202,7 +202,7 @@ class EndPoint(Protocol):
 
 
 class SupportedFeature(Protocol):
-    """A feature's levels, as a request or a record has them."""
+    """A feature's levels in a request or a record."""
 
     name: str
     min_supported_version: int
@@ -238,7 +238,7 @@ def _features(features: Iterable[SupportedFeature]) -> tuple[Feature, ...]:
 
 
 def _by_name(named: Iterable[Any]) -> tuple[Any, ...]:
-    """Sorted; of two with one name the later counts, as in Kafka's maps."""
+    """Return them sorted by name; of two with one name the later counts, as in Kafka's maps."""
     return tuple(each for _, each in sorted({each.name: each for each in named}.items()))
 
 

@@ -30,7 +30,7 @@ class Topics(NamedTuple):
 
     by_id: Map[Uuid, Topic] = Map()
     ids: Map[str, Uuid] = Map()
-    """By name."""
+    """The topics' ids by name."""
 
     def named(self, name: str) -> Topic | None:
         topic_id = self.ids.get(name)
@@ -41,7 +41,7 @@ class Topics(NamedTuple):
         return None if topic is None else topic.partitions.get(partition_id)
 
     def sorted(self) -> Iterator[Topic]:
-        """By name."""
+        """Return the topics by name."""
         return (self.by_id[topic_id] for _, topic_id in sorted(self.ids.items()))
 
 
@@ -49,7 +49,7 @@ _EMPTY: Final[Vector[Partition]] = Vector()
 
 
 class _Changes:
-    """What becomes of one topic."""
+    """The changes of one topic."""
 
     __slots__ = ("partitions", "topic")
 
@@ -58,7 +58,7 @@ class _Changes:
         self.partitions: dict[int, Partition] = {}
 
     def partition(self, partition_id: int) -> Partition:
-        """Which was not changed yet."""
+        """Return a partition that was not changed yet."""
         found = self.topic.partitions.get(partition_id)
         if found is None:
             raise ValueError(f"topic {self.topic.name} has no partition {partition_id}")
@@ -72,13 +72,13 @@ class _Changes:
 
 
 class TopicsEditor:
-    """Takes in records, and makes the topics that follow from them: a partition costs the same among ten and a million.
+    """Applies records, and makes the resulting topics: a partition costs the same among ten and a million.
 
-    Each method raises ValueError if its record does not fit what there is.
+    Each method raises ValueError if its record does not fit.
     """
 
     def __init__(self, topics: Topics, make: Make = tuple) -> None:
-        """`make`: as of `Vector.updated`."""
+        """Begin with these topics; `make` as in `Vector.updated`."""
         self._before = topics
         self._make = make
         self._changed: dict[Uuid, _Changes] = {}
@@ -95,7 +95,7 @@ class TopicsEditor:
         self._created[name] = topic_id
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """The name of the topic that is gone."""
+        """Remove a topic; return its name."""
         topic = self._changes(record.topic_id).topic
         del self._changed[record.topic_id]
         if self._created.get(topic.name) == record.topic_id:
@@ -132,12 +132,12 @@ class TopicsEditor:
                 self._clear_elr(topic_id)
 
     def removed(self) -> Iterator[Topic]:
-        """The topics that are gone, as they were."""
+        """Return the removed topics, as they were."""
         return map(self._before.by_id.__getitem__, self._removed)
 
     def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition]]:
-        """Every partition that is there, and not what it was: topic id, number, before (None: new) and after. One that
-        is gone went with its topic; if one of that id is there again, its partitions are new."""
+        """Yield every existing partition that changed: topic id, number, before (None: new) and after. A partition is
+        only removed with its topic; if that id exists again, its partitions are new."""
         for topic_id, changes in self._changed.items():
             before = changes.topic.partitions
             is_new = not before
@@ -145,11 +145,11 @@ class TopicsEditor:
                 yield topic_id, number, None if is_new else before.get(number), partition
 
     def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
-        """The names of topics that are gone, and of those that were made."""
+        """Return the names of removed topics, and of created ones."""
         return self._removed.values(), self._created
 
     def finish(self) -> Topics:
-        """The topics after all that."""
+        """Return the topics after all records."""
         if not self._changed and not self._removed:
             return self._before
         by_id, ids = self._before.by_id.mutate(), self._before.ids.mutate()
@@ -176,7 +176,7 @@ class TopicsEditor:
         return None if topic_id in self._removed else topic_id
 
     def _kept(self, topic_id: Uuid) -> Topic | None:
-        """What was there before, unless it was removed."""
+        """Return the topic as it was before, unless it was removed."""
         return None if topic_id in self._removed else self._before.by_id.get(topic_id)
 
     def _changes(self, topic_id: Uuid) -> _Changes:

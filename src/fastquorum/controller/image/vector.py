@@ -1,4 +1,4 @@
-"""A persistent vector: what was changed shares all the rest with what it was before.
+"""A persistent vector: a changed vector shares all unchanged nodes with the one before.
 
 A tree of tuples, WIDTH wide and as deep as its length needs, so that a change copies one path. Positions may be left
 empty, as Kafka's partitions come in any order.
@@ -13,7 +13,7 @@ WIDTH: Final = 1 << _BITS
 _MASK: Final = WIDTH - 1
 _Node = tuple[Any, ...]
 Make = Callable[[list[Any]], _Node]
-"""How a node is made of its items: `tuple`, or what a kernel set has for a million of them (`Kernels.untracked`)."""
+"""Makes a node of its items: `tuple`, or a kernel set's function for a million of them (`Kernels.untracked`)."""
 
 
 class Vector(Generic[T]):
@@ -27,11 +27,11 @@ class Vector(Generic[T]):
         self._count = 0
 
     def __len__(self) -> int:
-        """How many items there are."""
+        """Return the number of items."""
         return self._count
 
     def get(self, at: int) -> T | None:
-        """The item at a position, or None."""
+        """Return the item at a position, or None."""
         node, shift = self._root, _BITS * (self._depth - 1)
         if at < 0 or at >> shift >= len(node):
             return None
@@ -44,14 +44,14 @@ class Vector(Generic[T]):
         return found
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Positions and items, ascending."""
+        """Yield positions and items, ascending."""
         return _items(self._root, self._depth, 0)
 
     def __iter__(self) -> Iterator[T]:
         return (item for _, item in self.items())
 
     def updated(self, changes: Mapping[int, T], make: Make = tuple) -> "Vector[T]":
-        """The vector with these items at these positions, each 0 or more."""
+        """Return the vector with these items at these positions, each 0 or more."""
         if not changes:
             return self
         new: Vector[T] = Vector.__new__(Vector)
@@ -72,7 +72,7 @@ class Vector(Generic[T]):
         return new
 
     def changes_to(self, other: "Vector[T]") -> Iterator[tuple[int, T | None, T | None]]:
-        """Every position at which the other one differs, with both items, ascending. Skips what both share."""
+        """Yield every position at which the other one differs, with both items, ascending. Shared nodes are skipped."""
         root, depth = self._root, self._depth
         theirs, their_depth = other._root, other._depth
         while depth < their_depth:
@@ -113,7 +113,7 @@ def _built(items: list[Any], make: Make) -> tuple[_Node, int]:
 
 
 def _replaced(node: _Node, depth: int, changes: Mapping[int, Any], make: Make) -> tuple[_Node, int]:
-    """The node with these changes, and how many positions they fill that were empty."""
+    """Return the node with these changes, and how many empty positions they fill."""
     items = list(node)
     added = 0
     if depth == 1:

@@ -1,4 +1,4 @@
-"""What an image holds, as plain values for people and programs: names as Kafka's JSON has them, secrets left out."""
+"""An image as plain values for people and programs: names as in Kafka's JSON, without secrets."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,14 +17,14 @@ SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def image_view(image: Image) -> View:
-    """The whole image: a section for each kind of thing, sorted."""
+    """Return the whole image: a section for each kind of thing, sorted."""
     sections: dict[str, Any] = {name: dict(things) for name, things in sections_view(image)}
     sections["nextProducerId"] = sections["nextProducerId"].get("")
     return sections
 
 
 def sections_view(image: Image) -> Iterator[tuple[str, Iterator[tuple[str, Any]]]]:
-    """Section by section: its things by name, each shown as it is asked for. What has no name goes by ""."""
+    """Yield section by section its things by name, each made when it is read. A thing without a name has ""."""
     yield "features", iter(features_view(image.features).items())
     yield "brokers", ((str(key), broker_view(each)) for key, each in sorted(image.brokers.items()))
     yield "controllers", ((str(key), controller_view(each)) for key, each in sorted(image.controllers.items()))
@@ -38,7 +38,7 @@ def sections_view(image: Image) -> Iterator[tuple[str, Iterator[tuple[str, Any]]
 
 
 def features_view(features: Features) -> View:
-    """Levels by name, metadata.version first."""
+    """Return levels by name, metadata.version first."""
     version = features.metadata_version
     first = {} if version is None else {METADATA_VERSION: int(version)}
     return first | dict(sorted(features.levels.items()))
@@ -91,7 +91,7 @@ def partition_view(partition: Partition) -> View:
 
 
 def configs_view(image: Image, resource: Resource) -> dict[str, str]:
-    """What was set for a resource itself, sorted; defaults are not among it."""
+    """Return the values that are set for a resource itself, sorted; without defaults."""
     return dict(sorted(image.configs.get(resource, {}).items()))
 
 
@@ -108,7 +108,7 @@ def acl_view(acl: Acl) -> View:
 
 
 def scram_view(credential: ScramCredential) -> View:
-    """Only that there is one, and how strong: the rest is secret."""
+    """Return that there is a credential, and its strength: the rest is secret."""
     return {"iterations": credential.iterations}
 
 

@@ -1,1 +1,1 @@
-"""Topics and partitions: made, given more, elected for, moved, and who is in sync."""
+"""Topics and partitions: creation, growth, elections, reassignments and ISRs."""

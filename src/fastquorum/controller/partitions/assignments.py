@@ -1,5 +1,5 @@
-"""Which brokers a new partition may have, if the caller chooses. Source: Kafka `ReplicationControlManager`, whose words
-clients are told."""
+"""Checks the brokers that a caller chooses for a new partition. Source: Kafka `ReplicationControlManager`, which has
+the same error texts."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from fastquorum.wire.error_codes import ErrorCode
 
 
 def check_replicas(state: ControllerState, brokers: Sequence[NodeId]) -> None:
-    """Are these some registered brokers, each once? TopicFault if not."""
+    """Check that these are registered brokers, at least one, each once. TopicFault if not."""
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not brokers:
         raise TopicFault(code, "The manual partition assignment includes an empty replica list.")
@@ -24,8 +24,8 @@ def check_replicas(state: ControllerState, brokers: Sequence[NodeId]) -> None:
 
 
 def check_assignment(state: ControllerState, partition_id: int, brokers: Sequence[NodeId], factor: int) -> None:
-    """May a new partition have these replicas, which the caller chose, `factor` as the others have? TopicFault if
-    not."""
+    """Check that a new partition may have these replicas that the caller chose, `factor` as the others have. TopicFault
+    if not."""
     check_replicas(state, brokers)
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if len(brokers) != factor:

@@ -1,7 +1,7 @@
-"""Elections: those that somebody asks for, and those that the controller looks for from time to time.
+"""Elections: requested ones, and those that the controller looks for from time to time.
 
-Preferred: the first replica leads again, if it is in sync. Unclean: anybody alive leads what nobody leads, though what
-was committed may be lost. Source: KIP-460, KIP-966; Kafka `ReplicationControlManager.electLeaders`.
+Preferred: the first replica leads again, if it is in sync. Unclean: any live replica leads a partition without a
+leader, though committed records may be lost. Source: KIP-460, KIP-966; Kafka `ReplicationControlManager.electLeaders`.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from fastquorum.wire.message import Message
 from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
 
 PIECE_PARTITIONS: Final = 500
-"""That are looked at in one piece: some milliseconds, if none of them can be helped."""
+"""Partitions that one piece looks at: some milliseconds, if no leader can be elected."""
 _Results = ElectLeadersResponse.ReplicaElectionResult
 _Result = _Results.PartitionResult
 _ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
@@ -34,8 +34,8 @@ _TEXTS: Final = {
 
 
 def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decision:
-    """ElectLeaders: each partition is answered for itself; of all (null), those that lack no election are left out,
-    but not their topics.
+    """Decide an ElectLeaders; each partition is answered for itself. For all (null), the answer leaves out partitions
+    that need no election, but not their topics.
 
     Raises:
         Refused: INVALID_REQUEST for another kind of election.
@@ -108,13 +108,13 @@ def _lacks(partition: Partition, election: Election) -> bool:
 
 
 class Walk:
-    """Through all partitions that may need an election, a piece at a time: there may be a million, and nothing to be
-    done about them."""
+    """A walk through all partitions that may need an election, a piece at a time: there may be a million without a
+    possible leader."""
 
     def __init__(
         self, partitions: Iterator[PartitionKey], find: Callable[[ControllerState, PartitionKey], Message | None]
     ) -> None:
-        """`find`: the election of one that needs it now, and can have it."""
+        """Take `find`, which returns the election of a partition that needs one and can have it."""
         self._partitions = partitions
         self._find = find
         self.is_over = False
@@ -136,14 +136,14 @@ class Walk:
 
 
 def balance(state: ControllerState) -> Walk:
-    """Preferred leaders where they are good and do not lead."""
+    """Begin a walk that elects preferred leaders where they may lead and do not."""
     return Walk(state.index.imbalanced(), _preferred)
 
 
 def elect_missing(state: ControllerState) -> Walk:
-    """A leader for what nobody leads; from outside the ISR only in topics that allow it.
+    """Begin a walk that elects leaders for partitions without one; from outside the ISR only in topics that allow it.
 
-    Who could lead was elected when it came, unless not all of that could be written then.
+    A possible leader was elected when it came, unless not all of those records could be written then.
     """
     return Walk(state.index.leaderless(), _any)
 

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader proposes who is in sync. Source: KIP-497, KIP-704, KIP-841, KIP-903; Kafka
+"""AlterPartition: a leader proposes an ISR. Source: KIP-497, KIP-704, KIP-841, KIP-903; Kafka
 `ReplicationControlManager.alterPartition`.
 """
 
@@ -138,6 +138,6 @@ def _is_valid(partition: Partition, proposed: _Proposed, members: dict[NodeId, i
 
 
 def _is_eligible(state: ControllerState, broker_id: NodeId, epoch: int) -> bool:
-    """Registered, unfenced, not shutting down, and the very incarnation that is in sync (KIP-903)."""
+    """Return whether a broker is registered, unfenced, not shutting down, and of the proposed incarnation (KIP-903)."""
     broker = state.image.brokers.get(broker_id)
     return broker is not None and broker.is_active and epoch in (NO_BROKER_EPOCH, broker.epoch)

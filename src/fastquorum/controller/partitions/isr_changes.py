@@ -25,12 +25,12 @@ _BY_ID: Final = 2
 
 
 def change_isr(state: ControllerState, request: IsrChangeRequest) -> Decision:
-    """IsrChange: each partition is answered for itself, in the order of the request.
+    """Decide an IsrChange; each partition is answered for itself, in the order of the request.
 
     Raises:
         Refused: STALE_BROKER_EPOCH, in place of the KIP's INVALID_INCARNATION_ID, if another incarnation is known;
             INVALID_REQUEST as for a heartbeat; NOT_CONTROLLER if a partition's leader epoch is not known here: then
-            somebody else is the controller by now.
+            another controller is active by now.
     """
     broker = registered(state, request.broker_id, request.incarnation_id)
     if request.incarnation_id != state.heartbeats.incarnation_id(broker.id):

@@ -1,5 +1,5 @@
-"""Topics are given more partitions. Source: KIP-195; Kafka `ReplicationControlManager.createPartitions`, whose words
-clients are told."""
+"""Adds partitions to topics. Source: KIP-195; Kafka `ReplicationControlManager.createPartitions`, which has the same
+error texts."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Replicas are moved to other brokers: a partition has the old and the new ones until all the new are in sync.
+"""Moves replicas to other brokers: a partition has the old and the new ones until all the new are in sync.
 
 Source: KIP-455; Kafka `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
 `PartitionReassignmentRevert`.
@@ -85,12 +85,12 @@ class Moving(NamedTuple):
 
 
 def towards(partition: Partition, target: Nodes) -> Moving:
-    """On the way to the target.
+    """Return the replicas during a reassignment to the target.
 
-    A reassignment that overrides another begins where that has come: what it has added is there, in sync or not, and
-    stays if this one is cancelled. Where nothing is added that is not there yet, what the other was adding, and is
-    wanted still, is waited for. (Kafka leaves adding and removing as they were where there would be nothing in them, so
-    that a replica that is back in the target is removed all the same, or one is waited for that is to go.)
+    A reassignment that overrides another begins at that one's present state: the replicas that it has added exist, in
+    sync or not, and stay if this one is cancelled. If this one adds no further replica, it still waits for those that
+    the other was adding and that are still wanted. (Kafka leaves adding and removing as they were where they would be
+    empty, so that a replica that is back in the target is removed all the same, or one that is to go is waited for.)
     """
     removing = tuple(sorted(each for each in partition.replicas if each not in target))
     adding = tuple(sorted(each for each in target if each not in partition.replicas))
@@ -136,7 +136,8 @@ def _cancelled(state: ControllerState, topic: Topic, key: PartitionKey) -> Parti
 
 
 def list_reassignments(state: ControllerState, request: ListPartitionReassignmentsRequest) -> Decision:
-    """ListPartitionReassignments: of the partitions that are named, or of all; what does not move is left out."""
+    """Answer a ListPartitionReassignments for the named partitions, or for all; others than moving ones are left
+    out."""
     topics = state.image.topics
     answer = ListPartitionReassignmentsResponse(error_message=None)
     if request.topics is None:

@@ -1,6 +1,6 @@
-"""Topics are created and deleted. Source: KIP-4, KIP-516, KIP-631; Kafka `ReplicationControlManager.createTopics`.
+"""Creates and deletes topics. Source: KIP-4, KIP-516, KIP-631; Kafka `ReplicationControlManager.createTopics`.
 
-What a client is told is said in Kafka's words: its tools print them, and their users look for them.
+Error texts are Kafka's: its tools print them, and their users search for them.
 """
 
 import re
@@ -31,7 +31,7 @@ from fastquorum.wire.records.cluster import ConfigRecord
 from fastquorum.wire.records.topics import RemoveTopicRecord, TopicRecord
 
 PARTITIONS_MAX: Final = 10_000
-"""That one request may create."""
+"""Most partitions that one request may create."""
 RECORDS_MAX: Final = 10_000
 """Most records of one request: a topic's, those of its configurations, and one for each partition."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -47,7 +47,7 @@ _Deleted = DeleteTopicsResponse.DeletableTopicResult
 
 
 def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: Random) -> Decision:
-    """CreateTopics: each topic is answered for itself, once; all that can be made are one batch.
+    """Decide a CreateTopics; each topic is answered for itself, once; all that can be created are one batch.
 
     Raises:
         Refused: POLICY_VIOLATION for more partitions than one request may create, or more records than it may write.
@@ -110,7 +110,7 @@ def _name_fault(name: str) -> str:
 
 
 class _Creation:
-    """What the topics of one request have in common is looked up once."""
+    """Creates the topics of one request; facts that they share are looked up once."""
 
     def __init__(self, state: ControllerState, chance: Random) -> None:
         self._state = state
@@ -199,7 +199,7 @@ def _assigned(state: ControllerState, requested: _Requested) -> list[tuple[NodeI
 
 
 def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
-    """None that is taken."""
+    """Return a random id that is not taken."""
     while True:
         found = random_id(chance)
         if found not in state.image.topics.by_id:
@@ -210,7 +210,7 @@ def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
 
 
 def delete_topics(state: ControllerState, request: DeleteTopicsRequest, version: int) -> Decision:
-    """DeleteTopics: each topic is answered for itself. What is named more than once is answered once, and stays."""
+    """Decide a DeleteTopics; each topic is answered for itself. One that is named twice is answered once, and stays."""
     if not state.settings.delete_topics:
         return Decision(_all_stay(request, version))
     topics, responses = state.image.topics, list[_Deleted]()

@@ -1,7 +1,7 @@
-"""Where a cluster's replicas lie, what the loss of a broker would do, and which moves would repair it.
+"""The placement of a cluster's replicas, the effect of a lost broker, and the moves that repair it.
 
-Plain functions over arrays, for a million partitions: no clock, no chance, no image and no requests. What makes a
-`Layout` of an image or of a table, and what sends the moves to a controller, is the caller's business.
+Plain functions over arrays, for a million partitions: no clock, no random source, no image and no requests. The caller
+makes a `Layout` of an image or of a table, and sends the moves to a controller.
 """
 
 from fastquorum.controller.planning.layout import NOBODY, Brokers, Layout, spread

@@ -21,7 +21,7 @@ class Board:
         self.load: npt.NDArray[np.int64] = counts(self.replicas, brokers.total)
         """The number of replicas of each broker."""
         self.usable: Final = np.flatnonzero(brokers.is_active)
-        """Places of those that may be given replicas."""
+        """The places of brokers that may get replicas."""
         self.racks: Final = [int(each) for each in brokers.racks]
         members = [np.flatnonzero(brokers.racks == rack) for rack in range(len(brokers.rack_names))]
         self.members: Final = members
@@ -30,7 +30,7 @@ class Board:
         self._score: npt.NDArray[np.int64] = np.where(brokers.is_active, self.load, _NEVER)
 
     def move(self, row: int, slot: int, place: int) -> None:
-        """A replica goes to another broker."""
+        """Move a replica to another broker."""
         old = self.replicas[row, slot]
         self.replicas[row, slot] = place
         self.load[old] -= 1
@@ -93,7 +93,7 @@ class Board:
         return found
 
     def _least(self, row_replicas: list[int], racks: set[int]) -> int:
-        """Nobody of these, nor of these racks."""
+        """Return the least loaded broker that is not among these, nor in these racks, or NOBODY."""
         score = self._score.copy()
         for rack in racks:
             score[self.members[rack]] = _NEVER
@@ -105,7 +105,7 @@ class Board:
 
 
 def by_broker(replicas: Numbers, broker_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The partitions that have a replica on each broker, one broker after the other; and where each one's begin."""
+    """Return the partitions with a replica on each broker, broker by broker; and where each broker's begin."""
     flat = np.flatnonzero(replicas != NOBODY)
     of_each = replicas.ravel()[flat]
     order = np.argsort(of_each, kind="stable")

@@ -1,4 +1,4 @@
-"""Where the replicas of a cluster's partitions lie, as arrays: brokers by their place in a list, not by their id."""
+"""The placement of a cluster's replicas as arrays: brokers by their place in a list, not by their id."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
@@ -19,13 +19,13 @@ class Brokers(NamedTuple):
     """The brokers that are registered or hold a replica, by ascending id."""
 
     ids: Numbers
-    """Shape (brokers,)."""
+    """The ids of the brokers, ascending; shape (brokers,)."""
     racks: Numbers
     """The number of each broker's rack, from 0 on. Brokers without a rack share one, as in Kafka's own placement."""
     rack_names: tuple[str | None, ...]
     is_registered: Flags
     is_active: Flags
-    """Unfenced and not shutting down: it may lead, and be given replicas."""
+    """Whether each broker is unfenced and not shutting down: it may lead, and get replicas."""
 
     @classmethod
     def of(
@@ -33,7 +33,8 @@ class Brokers(NamedTuple):
         registered: Sequence[tuple[NodeId, str | None, bool]],
         held: Sequence[NodeId] | Numbers = (),
     ) -> Self:
-        """`registered`: id, rack and whether active, of each; `held`: ids that hold replicas, registered or not.
+        """Make brokers of `registered` (id, rack, whether active) and `held`, ids that hold replicas, registered or
+        not.
 
         Raises:
             UsageError: an id is below 0, or registered twice.
@@ -73,7 +74,7 @@ class Layout(NamedTuple):
     replicas: Numbers
     """Places among the brokers, the preferred leader first; NOBODY behind the last."""
     leaders: Numbers
-    """A place, or NOBODY."""
+    """The place of each partition's leader, or NOBODY."""
     in_sync: Flags
     """Whether each replica is in the ISR."""
     eligible: Flags
@@ -143,27 +144,27 @@ class Layout(NamedTuple):
         return counts(self.leaders, self.brokers.total)
 
     def preferred_counts(self) -> npt.NDArray[np.int64]:
-        """Partitions that each broker is to lead."""
+        """Return the number of partitions that each broker is to lead."""
         return counts(self.replicas[:, :1], self.brokers.total)
 
 
 def counts(places: Numbers, broker_count: int) -> npt.NDArray[np.int64]:
-    """How often each broker is named; NOBODY is not counted."""
+    """Return how often each broker is named; NOBODY is not counted."""
     return np.bincount(places.ravel() + 1, minlength=broker_count + 1)[1:]
 
 
 def racks_of(brokers: Brokers, replicas: Numbers) -> Numbers:
-    """The rack of each replica; NOBODY where there is none."""
+    """Return the rack of each replica; NOBODY where there is none."""
     return np.append(brokers.racks, np.int32(NOBODY))[replicas]
 
 
 def spread(brokers: Brokers, replicas: Numbers) -> npt.NDArray[np.int64]:
-    """In how many racks each partition's replicas lie; shape (partitions,)."""
+    """Return in how many racks each partition's replicas are; shape (partitions,)."""
     return distinct(racks_of(brokers, replicas))
 
 
 def distinct(values: Numbers) -> npt.NDArray[np.int64]:
-    """How many different ones stand in each row; NOBODY is none."""
+    """Return how many different values each row has; NOBODY does not count."""
     if values.shape[1] == 0:
         return np.zeros(len(values), np.int64)
     ordered = np.sort(values, axis=1)

@@ -1,4 +1,4 @@
-"""The order of replicas: whoever is first is to lead. Changed until brokers lead about as much; no data moves."""
+"""Reorders replicas until brokers lead about as much: the first replica is to lead. No data moves."""
 
 import math
 
@@ -13,9 +13,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def balance_leaders(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
-    """Reorder replicas; the partitions that were changed. A broker above the tolerated number of partitions to lead
-    hands some to another that holds a replica and leads less; in rounds, since that one may hand others on. From
-    brokers that are not active nothing is taken: they may be back."""
+    """Reorder replicas; return the changed partitions. A broker above the tolerated number of leads gives some to
+    another one with a replica and fewer leads; in rounds, since that one may give others away. Nothing is taken from
+    inactive brokers: they may come back."""
     if len(board.usable) < 2 or board.replicas.shape[1] < 2:
         return np.zeros(0, np.int64)
     replicas, is_usable = board.replicas, board.brokers.is_active

@@ -1,8 +1,8 @@
-"""Replicas go from brokers that carry too much to those that carry too little.
+"""Moves replicas from brokers with too many to brokers with too few.
 
-A move takes one from a broker above the bounds, to whom carries least; once nobody is above, brokers below are filled
-up. So many replicas move as are too many somewhere, or too few, whichever is more, as long as partitions can be found
-that fit; never more than both. Where racks do not let the load be even over all, it is made even within each.
+A move takes one from a broker above the bounds to the least loaded one; once none is above, brokers below are filled
+up. The number of moves is the larger of the surplus and the deficit, as long as partitions can be found that fit; never
+more than both. Where racks do not allow an even load over all brokers, it is made even within each rack.
 """
 
 import math
@@ -16,9 +16,9 @@ from fastquorum.controller.planning.board import Board, by_broker
 from fastquorum.controller.planning.layout import NOBODY, Flags, racks_of
 
 _ROUNDS_MAX: Final = 8
-"""What goes within a rack may make room for what could not go anywhere."""
+"""Most rounds: a move within a rack may make room for one that had no target before."""
 _FAILURES_MAX: Final = 64
-"""Partitions of a broker that are tried in vain, before those that could go anywhere are looked for again."""
+"""Failed tries with partitions of a broker before the movable ones are looked for again."""
 Ints = npt.NDArray[np.int64]
 
 
@@ -35,7 +35,7 @@ class _Bounds(NamedTuple):
 
 
 def balance_replicas(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
-    """Level the board; the partitions that were changed, some perhaps more than once."""
+    """Level the placement; return the changed partitions, some perhaps more than once."""
     if len(board.usable) < 2:
         return np.zeros(0, np.int64)
     changed: list[int] = []
@@ -117,7 +117,7 @@ def _most_first(board: Board, places: Ints) -> list[int]:
 def _shed(
     board: Board, place: int, held: Callable[[int], Ints], way: _Way, *, down_to: int, upto: int
 ) -> Iterator[int]:
-    """From a broker, until it carries `down_to`, to whoever carries less than `upto`."""
+    """Move replicas from a broker until it has `down_to`, to brokers with less than `upto`."""
     while board.load[place] > down_to:
         failures, moved = 0, 0
         for row in way.hopeful(held(place), place, upto).tolist():

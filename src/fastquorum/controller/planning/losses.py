@@ -1,7 +1,7 @@
-"""The loss of a broker, or of a rack: what would be offline, what would lack replicas, and who would lead instead.
+"""The loss of a broker, or of a rack: partitions that would be offline or lack replicas, and the new leaders.
 
-As the controller elects: the first replica, in the order of assignment, that is in sync and active; where nobody in
-sync is left, the first that is eligible. Source: KIP-631, KIP-966; Kafka `PartitionChangeBuilder`.
+Leaders are elected as by the controller: the first replica, in the order of assignment, that is in sync and active; if
+none in sync is left, the first eligible one. Source: KIP-631, KIP-966; Kafka `PartitionChangeBuilder`.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from fastquorum.controller.planning.layout import NOBODY, Flags, Layout, Numbers
 
 
 class Loss(NamedTuple):
-    """What would come of it, beyond what is wrong already."""
+    """The effects of a loss, beyond the present faults."""
 
     lost: int
     """The place of the broker, or the number of the rack."""
     partitions: int
-    """That have a replica there."""
+    """Partitions with a replica there."""
     leaders: int
     """Partitions that are led from there."""
     offline: int
@@ -34,9 +34,9 @@ class Loss(NamedTuple):
     inherited: npt.NDArray[np.int64]
     """The number of partitions that each of them would get."""
     most_led: int
-    """By one broker, then."""
+    """Most partitions that one broker would lead then."""
     most_leader: int
-    """Its place; NOBODY if nobody leads anything."""
+    """The place of that broker; NOBODY if no partition has a leader."""
 
 
 def loss_of_each(layout: Layout, *, of_racks: bool = False) -> Iterator[Loss]:
@@ -67,7 +67,7 @@ class _State:
 
 
 def _by_domain(domains: Numbers, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The partitions that each domain touches, each once, one domain after the other; and where each begins."""
+    """Return the partitions of each domain, each once, domain by domain; and where each domain begins."""
     width = domains.shape[1]
     is_first = domains != NOBODY
     for slot in range(1, width):

@@ -1,10 +1,10 @@
-"""Which replicas to move so that none lies on a dead broker, racks are spread, and brokers carry about the same.
+"""Plans moves of replicas until none is on a dead broker, racks are spread, and brokers have about the same load.
 
-In this order, each with as few moved replicas as it can: what is dead is replaced, one replica each; partitions that
-share a rack though another one is free are spread; brokers above the tolerated load give to those below, first
-wherever racks allow it, then within each rack; at last the order of replicas, which moves no data, is changed until
-preferred leaders are balanced too. No step undoes another: a partition never has fewer racks after it, nor two replicas
-on a broker. The same layout gives the same plan. Source: KIP-36, KIP-46, KIP-455.
+The steps, each with as few moved replicas as possible: dead replicas are replaced, one for one; partitions that share a
+rack though another one is free are spread; brokers above the tolerated load give to those below, first wherever racks
+allow it, then within each rack; at last the order of replicas, which moves no data, is changed until preferred leaders
+are balanced, too. No step undoes another: a partition never has fewer racks after it, nor two replicas on a broker. The
+same layout gives the same plan. Source: KIP-36, KIP-46, KIP-455.
 """
 
 from enum import IntFlag
@@ -24,11 +24,11 @@ class Reason(IntFlag):
     """Why a partition is changed."""
 
     DEAD = 1
-    """A replica lies on a broker that does not come back."""
+    """A replica is on a broker that does not come back."""
     RACK = 2
     LOAD = 4
     LEADERS = 8
-    """Only the order of its replicas, if it is nothing else."""
+    """Only the order of its replicas changes, if this is the only reason."""
 
 
 class Limits(NamedTuple):
@@ -45,7 +45,7 @@ ALL: Final = Limits()
 
 
 class Plan(NamedTuple):
-    """What to change. Partitions ascending."""
+    """The planned changes, by ascending partitions."""
 
     partitions: npt.NDArray[np.int64]
     """The changed partitions, by their number in the layout; shape (changed,)."""
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     after: Numbers
     """Places among the brokers, as in the layout; shape (changed, most replicas)."""
     reasons: npt.NDArray[np.int8]
-    """`Reason`, shape (changed,)."""
+    """The `Reason` of each change, shape (changed,)."""
     moved_replicas: int
     """Replicas that come to a broker without one of the partition."""
     stuck: npt.NDArray[np.int64]
@@ -66,11 +66,11 @@ class Plan(NamedTuple):
 
 
 def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
-    """The moves that repair a cluster.
+    """Plan the moves that repair a cluster.
 
     Args:
-        dead: of each broker, shape (brokers,): it does not come back, and what it holds is to be elsewhere. Brokers
-            that are neither dead nor active keep what they hold, and are given nothing.
+        dead: whether each broker does not come back, shape (brokers,): then its replicas move elsewhere. Brokers that
+            are neither dead nor active keep their replicas, and get none.
     Raises:
         UsageError: `dead` does not fit, names an active broker, or the tolerance is not 0 or more.
     """
@@ -98,7 +98,7 @@ def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
 def _replace_dead(
     board: Board, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int64]:
-    """Each dead replica by a new one, in its place of the order; partitions where that cannot be done."""
+    """Replace each dead replica in its place of the order; return the partitions where that is impossible."""
     is_dead = np.append(dead, False)[board.replicas]
     stuck = []
     for row in np.flatnonzero(is_dead.any(axis=1) & ~is_moving).tolist():
@@ -116,7 +116,7 @@ def _replace_dead(
 
 
 def _spread_racks(board: Board, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
-    """A replica that shares its rack goes to a rack that has none, as long as there are both."""
+    """Move replicas that share a rack to a rack without one, as long as there are both."""
     for row in np.flatnonzero(board.lacks_racks() & ~is_fixed).tolist():
         while True:
             slots = board.sharing(row)
@@ -146,7 +146,8 @@ def _plan(
 
 
 def _done(layout: Layout, replicas: Numbers) -> Layout:
-    """When all are moved: in sync is who was, and who is new; who leads is who did, or else the first in sync."""
+    """Return the layout after all moves: old members and new replicas are in sync; a leader stays, or the first in sync
+    leads."""
     old, width = layout.replicas, replicas.shape[1]
     in_sync = np.zeros_like(layout.in_sync)
     eligible = np.zeros_like(layout.eligible)

@@ -1,1 +1,1 @@
-"""What the active controller knows: its image with all that it has appended, who is alive, and what follows."""
+"""The state of the active controller: its image with all that it has appended, broker sessions, and derived facts."""

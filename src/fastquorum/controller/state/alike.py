@@ -1,6 +1,6 @@
 """Topics that metrics cannot tell apart: their names are the same with `_` for every `.`.
 
-Derived from the image, changed with its topics, thrown away with the lead; made when it is first asked. Source: Kafka
+Derived from the image, changed with its topics, dropped with the lead; made at the first use. Source: Kafka
 `ReplicationControlManager.topicsWithCollisionChars`.
 """
 

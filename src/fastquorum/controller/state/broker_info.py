@@ -1,8 +1,8 @@
-"""Which dialect a broker speaks, by the version of its registration: KIP-343's BrokerInfo, 4 or 5.
+"""The dialect of a broker, by the version of its registration: KIP-343's BrokerInfo, 4 or 5.
 
-There it is a version of what stands in ZooKeeper. Here a broker registers with BrokerRegistration, and says it as a
-feature that it supports from 0 up to that version, so that its registration record holds it and the next controller
-knows it, too. Nobody else names that feature, and it is never finalized. Source: KIP-343.
+There it is the version of a broker's entry in ZooKeeper. Here a broker registers with BrokerRegistration, and reports
+it as a feature that it supports from 0 up to that version, so that its registration record holds it and the next
+controller knows it, too. No other node names that feature, and it is never finalized. Source: KIP-343.
 """
 
 from typing import Final
@@ -11,14 +11,14 @@ from fastquorum.controller.image.registrations import Broker, Feature
 
 BROKER_INFO_VERSION: Final = "broker.info.version"
 LEGACY_VERSION: Final = 4
-"""And below: it neither beats nor fences itself, and counts as active."""
+"""With this version or below, a broker neither sends heartbeats nor fences itself, and counts as active."""
 BEATING_VERSION: Final = 5
 INTER_BROKER_PROTOCOL_MIN: Final = (2, 2)
-"""From which on brokers register with version 5. KIP-343 names none; this is KIP-380's, of the same year."""
+"""From this one on, brokers register with version 5. KIP-343 names none; this is KIP-380's, of the same year."""
 
 
 def broker_info_feature(inter_broker_protocol: tuple[int, int]) -> Feature:
-    """What a broker adds to the features of its registration, by the inter-broker protocol it is configured with."""
+    """Return the feature that a broker adds to its registration, by its configured inter-broker protocol."""
     is_new = inter_broker_protocol >= INTER_BROKER_PROTOCOL_MIN
     return Feature(BROKER_INFO_VERSION, 0, BEATING_VERSION if is_new else LEGACY_VERSION)
 

@@ -1,7 +1,6 @@
-"""What the active controller knows: the image with all that it has appended, committed or not, and what follows from
-that.
+"""The state of the active controller: the image with all that it has appended, committed or not, and derived facts.
 
-Thrown away with the lead. Changed only by records, once they are in the log (`applied`); requests read it.
+Dropped with the lead. Only records change it, once they are in the log (`applied`); requests read it.
 Source: KIP-631; Kafka `QuorumController`.
 """
 
@@ -42,7 +41,7 @@ from fastquorum.wire.records.cluster import AbortTransactionRecord, FeatureLevel
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 _DEFAULTS: Final = Resource(ResourceType.BROKER, "")
-"""Every broker's."""
+"""The resource of every broker's defaults."""
 _NOTHING: Final[Map[str, str]] = Map()
 _HEEDED: Final[frozenset[type[Message]]] = frozenset(
     {
@@ -59,7 +58,7 @@ _HEEDED: Final[frozenset[type[Message]]] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What the controller was started with. Names and defaults are Kafka's."""
+    """The settings of a controller. Names and defaults are Kafka's."""
 
     cluster_id: str
     session_timeout_us: Micros = 9_000_000
@@ -74,13 +73,13 @@ class ControllerSettings:
     unclean_election_check_us: Micros = 300_000_000
     """`unclean.leader.election.interval.ms`: how often leaders are looked for where nobody leads."""
     leader_imbalance_per_run_max: int = 1000
-    """Elections that one look for imbalanced or leaderless partitions makes at most."""
+    """Most elections of one run of the periodic balancing, or of the search for leaderless partitions."""
     delete_topics: bool = True
     """`delete.topic.enable`"""
     remote_storage: bool = False
     """`remote.log.storage.system.enable`: brokers have remote storage, so that topics may use it."""
     older_brokers: bool = False
-    """Brokers may speak as KIP-343 and KIP-380 have it."""
+    """Whether brokers may use KIP-343's and KIP-380's requests."""
 
     @property
     def of_topics(self) -> dict[str, str]:
@@ -134,10 +133,10 @@ class ControllerState:
         steady: SteadyBeats | None = None,
         fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum to raise it",
     ) -> None:
-        """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
-        whose voters nobody can change; none of any other. `fault_of_raising`: why that cannot be raised to a
-        kraft.version; empty if it can. `make`: as of `Vector.updated`. `steady`: what answers brokers that want
-        nothing new, begun for this lead."""
+        """Begin the lead of node_id; everything below next_offset is in the image. `static_voters`: those of a quorum
+        whose voters cannot change; none of any other. `fault_of_raising` returns why the quorum cannot be raised to a
+        kraft.version; empty if it can. `make` is as in `Vector.updated`. `steady` is the fast path, begun for this
+        lead, that answers heartbeats which change nothing."""
         self.settings: Final = settings
         self.node_id: Final = node_id
         self.static_voters = tuple(static_voters)
@@ -169,13 +168,12 @@ class ControllerState:
 
     @property
     def finalized_features(self) -> dict[str, int]:
-        """Every finalized feature, the quorum's own among them."""
+        """Every finalized feature, with the quorum's own."""
         return self.image.features.by_name() | {KRAFT_VERSION: self.kraft_version}
 
     def prepare(self, records: Sequence[Message]) -> "Prepared":
-        """What follows from records that would come next; heartbeats that they concern are no longer answered where
-        they arrive. ImageFailed if they do not fit: they must not be written, since no controller could read on behind
-        them."""
+        """Prepare the next records; heartbeats that they concern leave the fast path. ImageFailed if they do not fit:
+        they must not be written, since no controller could read the log behind them."""
         editor = ImageEditor(self.image, self._make)
         for offset, record in enumerate(records, self.next_offset):
             if not isinstance(record, AbortTransactionRecord):  # what it ends never came into the image
@@ -185,7 +183,7 @@ class ControllerState:
         return Prepared(self.next_offset, records, editor)
 
     def applied(self, prepared: "Prepared") -> None:
-        """These records are in the log, where they were prepared for."""
+        """Apply prepared records once they are in the log at their offset."""
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
         self.index.take(editor)
@@ -197,8 +195,8 @@ class ControllerState:
                 self._heed(record, offset)
 
     def _announce(self, record: Message) -> None:
-        """It may be committed as soon as it is written, before it is heeded: nobody is to be answered meanwhile as if
-        it were not there."""
+        """Take heartbeats that a record concerns off the fast path. It may be committed as soon as it is written,
+        before it is applied: no answer may ignore it meanwhile."""
         match record:
             case (
                 RegisterBrokerRecord(broker_id=broker_id)
@@ -226,19 +224,19 @@ class ControllerState:
                 heartbeats.unregistered(broker_id)
 
     def kraft_version_raised(self, kraft_version: int, next_offset: Offset) -> None:
-        """The quorum has appended that; its voters are static no more."""
+        """Note that the quorum has appended a raised kraft.version; its voters are no longer static."""
         self.kraft_version, self.static_voters = kraft_version, ()
         self.next_offset = next_offset
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def is_active(self, broker_id: NodeId) -> bool:
-        """Registered, unfenced, not shutting down."""
+        """Return whether a broker is registered, unfenced and not shutting down."""
         return self.homes.is_active(broker_id)
 
     @property
     def homes(self) -> Homes:
-        """Where replicas can be now."""
+        """The brokers that can have replicas now."""
         if self._homes.brokers is not self.image.brokers:
             self._homes = Homes(self.image.brokers)
         return self._homes
@@ -289,8 +287,8 @@ class ControllerState:
         back: NodeId | None = None,
         election: Election | None = None,
     ) -> PartitionChange:
-        """The beginning of a partition's change, in which `gone` may not lead, though it is registered as active still,
-        and `back` may, though it is registered as fenced. The election is the one that the topic allows, unless given.
+        """Begin a partition's change, in which `gone` may not lead, though it is still registered as active, and `back`
+        may, though it is registered as fenced. The election is the one that the topic allows, unless given.
         """
         topic = self.image.topics.by_id[key.topic_id]
         before = topic.partitions.get(key.partition_id)

@@ -49,9 +49,9 @@ class _Tracked:
     """Offset of its registration record; of a fenced broker that registered before this leadership, the last offset
     then."""
     metadata_offset: Offset = NO_OFFSET
-    """Up to where it has read the metadata, as it last said."""
+    """The offset up to which it has read the metadata, by its last report."""
     shutdown_offset: Offset = NO_OFFSET
-    """Behind the records that began its controlled shutdown."""
+    """The offset of the last record that began its controlled shutdown; NO_OFFSET: none has begun."""
     contact_us: Micros | None = None
     """Time of its last contact, in microseconds; None: it has no session."""
     presumed_us: Micros | None = None
@@ -76,9 +76,9 @@ class Heartbeats:
         last_offset: Offset = NO_OFFSET,
         steady: SteadyBeats | None = None,
     ) -> None:
-        """The lead begins: whoever is unfenced has a session from now on, whatever the former leader heard. Whoever is
-        fenced has read its registration once it has read up to `last_offset`, the last there is: an epoch may be that
-        of a record before it, or of one that was amended since. `steady`: begun for this lead."""
+        """Begin a lead: each unfenced broker has a session from now on, whatever its contact with the former leader. A
+        fenced one has read its registration once it has read up to `last_offset`, the last record: its epoch may be of
+        an earlier record, or its registration amended since. `steady` is the fast path, begun for this lead."""
         self._steady = steady
         self._timeout_us = session_timeout_us
         self.look_at_us: Micros = _NEVER_US
@@ -189,9 +189,9 @@ class Heartbeats:
         return self._is_in_contact(broker_id, now_us) or self._is_in_contact_after_all(broker_id, now_us)
 
     def next_expired(self, now_us: Micros) -> NodeId | None:
-        """An unfenced broker whose session is over, the one silent longest; None if there is none.
+        """Return the unfenced broker that is silent longest, if its session is over; else None.
 
-        One at a time: the caller fences it, and the next is decided on what follows from that (KAFKA-13173).
+        One at a time: the caller fences it, and the next one depends on the state after that (KAFKA-13173).
         """
         self._collect_steady()
         over = [
@@ -249,7 +249,7 @@ class Heartbeats:
         return metadata_offset >= self._brokers[broker_id].registered_at
 
     def next_state(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
-        """What the broker is to become by this heartbeat. Changes nothing."""
+        """Return the broker's next state by this heartbeat, without a change."""
         match self.state(request.broker_id):
             case BrokerState.FENCED:
                 return self._from_fenced(request)
@@ -285,7 +285,7 @@ class Heartbeats:
         return BrokerState.CONTROLLED_SHUTDOWN if leads(request.broker_id) else BrokerState.SHUTDOWN_NOW
 
     def _from_shutdown(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
-        """Until it leads nothing, and every active broker has read who leads instead."""
+        """Stay in shutdown until it leads nothing, and every active broker has read the new leaders."""
         broker_id = request.broker_id
         self._collect_steady()
         if leads(broker_id) or self._lowest_active_offset() < self._brokers[broker_id].shutdown_offset:

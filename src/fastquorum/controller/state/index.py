@@ -1,8 +1,8 @@
-"""Which partitions a broker leads, is in sync for, may be elected for, and which have no leader: kept while active.
+"""The partitions that each broker leads, is in sync for, or may be elected for, and those without a leader.
 
-Derived from the image, changed with each of its partitions, thrown away with the lead: no snapshot holds it. A new
-lead begins without it: it is made a piece at a time, so that a million partitions keep nobody waiting, and made whole
-when it is first asked. Dicts stand for sets, since their order is that of what happened, and the same in every run.
+Derived from the image, changed with each of its partitions, dropped with the lead: no snapshot holds it. A new lead
+begins without it: it is made a piece at a time, so that a million partitions delay no request, and completed by the
+first query. Dicts stand for sets, since their order is that of the changes, and the same in every run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +19,11 @@ from fastquorum.controller.image.topics import Topic, Topics
 from fastquorum.types import NO_NODE, NodeId, Uuid
 
 PIECE_PARTITIONS: Final = 500
-"""About a millisecond's."""
+"""Partitions of one piece: about a millisecond's work."""
 _RESERVED: Final = frozenset({DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST})
 _NUMBER_BITS: Final = 32
 _SPREAD: Final = 0x9E3779B1
-"""Odd, of the golden ratio. A dict looks at the low bits of a number first: the keys of a million topics with one
+"""Odd, from the golden ratio. A dict uses the low bits of a number first: the keys of a million topics with one
 partition each must not all have the same ones."""
 _SPREAD_MASK: Final = (1 << _NUMBER_BITS - 1) - 1
 """A partition's number has as many bits, so that the sum of both stays below the next topic's place."""
@@ -31,15 +31,15 @@ M = TypeVar("M")
 
 
 class PartitionKey(NamedTuple):
-    """Which partition."""
+    """The key of a partition."""
 
     topic_id: Uuid
     partition_id: int
 
 
 _Keys = dict[int, None]
-"""Partitions, each as one number: its topic's place and its own number, added up. Numbers alone, since the garbage
-collector would look through millions of anything else."""
+"""Partitions, each as one number: the sum of its topic's place and its own number. Only numbers, since the garbage
+collector would scan millions of any other objects."""
 
 
 class PartitionIndex:
@@ -109,15 +109,15 @@ class PartitionIndex:
         return self._keys(self._leaderless_on, broker)
 
     def imbalanced(self) -> Iterator[PartitionKey]:
-        """Not led by their first replica. As `leaderless`."""
+        """Yield the partitions that their first replica does not lead, as `leaderless` does."""
         return self._marked(self._imbalanced)
 
     def moving(self) -> Iterator[PartitionKey]:
-        """With a reassignment under way. As `leaderless`."""
+        """Yield the partitions with a reassignment under way, as `leaderless` does."""
         return self._marked(self._moving)
 
     def take(self, editor: ImageEditor) -> None:
-        """What an editor, which began with the image that there was, has changed."""
+        """Take the changes of an editor, which began with the former image."""
         for topic in editor.removed_topics():
             self._forget(topic)
         pending, last, place = self._pending, None, 0
@@ -167,7 +167,7 @@ class PartitionIndex:
         return tuple(map(self._key, table.get(member, ())))
 
     def _add(self, key: int, partition: Partition) -> None:
-        """Written out: a lead begins with as many as there are."""
+        """Add a partition. Written out for speed: a lead begins with all partitions."""
         replicas, directories, isr, leader, _, _, _, removing, adding, elr, _ = partition
         in_sync, in_directory = self._in_sync, self._in_directory
         for broker in isr:
@@ -198,7 +198,7 @@ class PartitionIndex:
             self._moving[key] = None
 
     def _remove(self, key: int, partition: Partition) -> None:
-        """A broker that is named twice counts once."""
+        """Remove a partition. A broker that is named twice counts once."""
         _drop(self._in_sync, partition.isr, key)
         directories = partition.directories
         if not _RESERVED.isdisjoint(directories):

@@ -1,7 +1,7 @@
-"""What becomes of a partition: who leads, who is in sync, whether a reassignment is done; as one record, or none.
+"""The change of a partition: its leader, its ISR, the end of a reassignment; as one record, or none.
 
 A leader is only ever taken from the ISR, or, where that is empty, from the eligible leader replicas; from outside only
-where an unclean election was asked for, or the last known leader comes back (KIP-966). Source: KIP-631, KIP-455,
+in an unclean election, or when the last known leader comes back (KIP-966). Source: KIP-631, KIP-455,
 KIP-704, KIP-966; Kafka `PartitionChangeBuilder`, `PartitionReassignmentReplicas`.
 """
 
@@ -37,7 +37,7 @@ class Election(Enum):
 
 
 class Rules(NamedTuple):
-    """What holds for the partitions of a topic while a change is worked out."""
+    """The rules for a topic's partitions during a change."""
 
     level: Level
     min_isr: int
@@ -59,7 +59,7 @@ def is_online(directory: Uuid, online: tuple[Uuid, ...]) -> bool:
 
 
 class PartitionChange:
-    """What a partition is to become; `record` works it out. What is not set stays as it is."""
+    """A change of one partition; `record` computes it. Fields that are not set stay as they are."""
 
     __slots__ = (
         "_elr",
@@ -132,7 +132,8 @@ class PartitionChange:
     # --- reassignment -------------------------------------------------------------------------------------------------
 
     def _complete_reassignment(self) -> None:
-        """It is done once all that are added are in sync, and, where fewer remain, all that remain (KAFKA-15665)."""
+        """End a reassignment once all added replicas are in sync, and, where fewer remain, all remaining
+        (KAFKA-15665)."""
         isr = tuple(each for each in self.isr if each not in self.removing)
         replicas = tuple(each for each in self.replicas if each not in self.removing)
         if self.removing and not (isr and replicas):
@@ -191,7 +192,7 @@ class PartitionChange:
         return replica in (self.isr or self._elr) and self._is_alive(replica)
 
     def _is_alive(self, replica: NodeId) -> bool:
-        """Its broker is active, and the directory it lies in is online."""
+        """Return whether a replica's broker is active, and its directory online."""
         if replica not in self.before.replicas or not self.rules.is_active(replica):
             return False
         return is_online(self.before.directory_of(replica), self.rules.online_directories(replica))
@@ -209,10 +210,11 @@ class PartitionChange:
     # --- eligible leader replicas -------------------------------------------------------------------------------------
 
     def _derive_elr(self) -> None:
-        """Below the least ISR, whoever leaves it holds all that is committed; at or above it nobody need be asked.
+        """Update the eligible replicas: below the least ISR, a replica that leaves holds all that is committed; at or
+        above it none is needed.
 
-        Whoever has no replica, or had none, is not eligible: if it is given one again, that is empty. (Kafka leaves
-        who was moved away eligible, and elects it when it is back, with nothing of what was committed.)
+        A broker without a replica, now or before, is not eligible: a new replica there would be empty. (Kafka leaves a
+        replica that was moved away eligible, and elects it when it is back, without any committed records.)
         """
         if not self.rules.is_elr_enabled:
             if self.before.isr:
@@ -226,14 +228,15 @@ class PartitionChange:
         self._elr = tuple(sorted(held - left_out))
 
     def _set_elr(self, record: PartitionChangeRecord) -> None:
-        """None where an unclean election has made what they held void, and none where they are not enabled."""
+        """Set the eligible replicas: none after an unclean election, which made their data void, or where they are
+        disabled."""
         is_clean = record.isr is None
         elr = self._elr if is_clean and self.rules.is_elr_enabled else ()
         if elr != self.before.elr:
             record.eligible_leader_replicas = list(elr)
 
     def _set_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Kept from when a partition loses its leader until it has one again."""
+        """Keep the last known leader while a partition has no leader."""
         if not self.rules.is_elr_enabled:
             return
         known = self.before.last_known_elr
@@ -244,7 +247,7 @@ class PartitionChange:
 
 
 def _holds(nodes: Nodes, others: Nodes) -> bool:
-    """All of the others are among the nodes."""
+    """Return whether the nodes include all of the others."""
     return set(nodes).issuperset(others)
 
 

@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: spread over racks and brokers, leaders on brokers that are unfenced.
+"""Places the replicas of new partitions: spread over racks and brokers, leaders on unfenced brokers.
 
 Racks take turns, and within a rack its brokers do; each partition begins one further on, so that leaders and followers
 are spread alike. Fenced brokers are taken last, and never first. Source: KIP-36, KIP-631; Kafka `StripedReplicaPlacer`.
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class Random(Protocol):
-    """Injected chance: `random.Random` in a node, the seed's generator in the simulator."""
+    """An injected random source: `random.Random` in a node, the seed's generator in the simulator."""
 
     def randrange(self, stop: int, /) -> int: ...
 
 
 class Usable(NamedTuple):
-    """A broker that may be given a replica."""
+    """A broker that may get a replica."""
 
     id: NodeId
     rack: str | None
@@ -27,7 +27,7 @@ class Usable(NamedTuple):
 
 
 class PlacementError(Exception):
-    """So many replicas cannot be placed; the text says why."""
+    """The replicas cannot be placed; the text states why."""
 
 
 class _Turns:
@@ -103,7 +103,7 @@ class _Racks:
         return tuple(placed)
 
     def _leader(self, at: int) -> tuple[NodeId, int]:
-        """Somebody unfenced, and in which rack."""
+        """Return an unfenced broker, and its rack."""
         while True:
             found = self._racks[at].unfenced.next(self._partition)
             if found is not None:
@@ -112,7 +112,7 @@ class _Racks:
 
 
 class Candidates:
-    """Brokers that may be given replicas, by rack: put in order once for all that is placed."""
+    """The brokers that may get replicas, by rack: ordered once for all placements."""
 
     def __init__(self, brokers: Sequence[Usable]) -> None:
         by_rack: dict[str | None, list[Usable]] = {}
