@@ -10,30 +10,44 @@ from tests.quality import words
 PLAIN: Final = (
     "ext",
     "src/fastquorum/api",
+    "src/fastquorum/broker",
     "src/fastquorum/cli/guide.py",
     "src/fastquorum/client",
+    "src/fastquorum/controller",
+    "src/fastquorum/generate",
     "src/fastquorum/guide",
     "src/fastquorum/kernels",
     "src/fastquorum/node",
     "src/fastquorum/pages",
     "src/fastquorum/raft",
+    "src/fastquorum/sim",
     "src/fastquorum/spark",
     "src/fastquorum/storage",
     "src/fastquorum/tables.py",
     "src/fastquorum/wire",
     "tests/api",
+    "tests/broker",
     "tests/client",
+    "tests/controller",
+    "tests/generate",
     "tests/guide",
     "tests/kernels",
     "tests/lane",
     "tests/node",
     "tests/quality",
     "tests/raft",
+    "tests/sim",
     "tests/spark",
     "tests/storage",
     "tests/wire",
 )
 """Rooms that hold to the rule."""
+FIXED: Final = {
+    "src/fastquorum/broker/agent.py": {"'told' in told"},
+    "src/fastquorum/broker/told.py": {"'told' in Told"},
+    "tests/controller/test_steady_sessions.py": {"'heard' in heard"},
+}
+"""Names in these rooms that programs use, or that override another room's."""
 
 SOURCE: Final = '''\
 class Terms:
@@ -50,7 +64,8 @@ def test_what_was_said_is_a_sentence(asked: int) -> None:
 
 @pytest.mark.parametrize("room", PLAIN)
 def test_a_room_speaks_plainly(room: str) -> None:
-    assert [str(found) for path in words.sources(room) for found in words.findings(path)] == []
+    found = [each for path in words.sources(room) for each in words.findings(path)]
+    assert [str(each) for each in found if each.problem not in FIXED.get(each.path, ())] == []
 
 
 def test_what_is_looked_for_is_found(tmp_path: Path) -> None:
