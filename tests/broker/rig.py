@@ -7,11 +7,11 @@ from fastquorum.broker.events import (
     Event,
     Failed,
     Followed,
+    MemberStarted,
+    MemberTimerFired,
     Ready,
-    Started,
     StateChanged,
     StopRequested,
-    TimerFired,
     Unanswered,
 )
 from fastquorum.broker.lifecycle import Lifecycle
@@ -81,14 +81,14 @@ class Life:
         return self
 
     def start(self) -> "Life":
-        return self.step(Started())
+        return self.step(MemberStarted())
 
     def wait(self, us: int) -> "Life":
         """Time goes by, and every timer fires when it is due."""
         until = self.now + us
         while 0 <= self.core.deadline_us <= until:
             self.now = max(self.core.deadline_us, self.now)
-            self.step(TimerFired())
+            self.step(MemberTimerFired())
         self.now = until
         return self
 

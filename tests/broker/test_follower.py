@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.broker.follower import Follower, Leader, Request
+from fastquorum.broker.follower import ActiveController, FollowerRequest, MetadataFollower
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.errors import ImageFailed, ProtocolFatal, UsageError
 from fastquorum.kernels import Kernels, load
@@ -39,9 +39,9 @@ class Reader:
     """A Follower, the time, and the request that waits."""
 
     def __init__(self) -> None:
-        self.core = Follower(SETTINGS, MemberConfig(), KERNELS, NoChance())
+        self.core = MetadataFollower(SETTINGS, MemberConfig(), KERNELS, NoChance())
         self.now = 1_000 * SECOND
-        self.request: Request | None = None
+        self.request: FollowerRequest | None = None
         self.look()
 
     def look(self) -> "Reader":
@@ -59,7 +59,7 @@ class Reader:
         self.core.on_answer(request.number, message, self.now)
         return self.look()
 
-    def take(self) -> Request:
+    def take(self) -> FollowerRequest:
         request, self.request = self.request, None
         assert request is not None, "it asks nothing"
         return request
@@ -157,7 +157,7 @@ def test_it_goes_where_it_is_sent_and_asks_who_votes_before_anything_counts() ->
     assert (reader.at, isinstance(reader.requested, DescribeQuorumRequest)) == (LEADER, True)
     assert reader.core.controller is None
     reader.voters(1, 2, 3)
-    assert reader.core.controller == Leader(2, 3, LEADER)
+    assert reader.core.controller == ActiveController(2, 3, LEADER)
     assert (reader.at, reader.fetch.current_leader_epoch, reader.fetch.fetch_offset) == (LEADER, 3, 0)
 
 
@@ -193,7 +193,7 @@ def test_a_leader_that_falls_silent_is_given_up() -> None:
 
 def test_of_two_leaders_that_of_the_later_epoch_counts() -> None:
     reader = following().refuse(ErrorCode.FENCED_LEADER_EPOCH, 1, 5, BOOTSTRAP[0])
-    assert reader.core.controller == Leader(1, 5, BOOTSTRAP[0])
+    assert reader.core.controller == ActiveController(1, 5, BOOTSTRAP[0])
     reader.refuse(ErrorCode.UNKNOWN_LEADER_EPOCH, 2, 3, LEADER)
     assert reader.core.controller is None, "it was told of an epoch that is over"
     reader.wait(SECOND).refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 2, 4, LEADER)

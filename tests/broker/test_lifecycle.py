@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastquorum.broker.states import TABLE, Cause, State, next_state
+from fastquorum.broker.states import TABLE, State, StateCause, next_state
 from fastquorum.errors import ClosedError, ConfigError, ImageFailed, RegistrationRefused
 from fastquorum.lease import LeasePromise
 from fastquorum.types import Uuid
@@ -370,9 +370,9 @@ def test_what_breaks_ends_it_with_the_reason() -> None:
 
 def test_gone_is_the_end_and_everything_leads_there() -> None:
     assert not [state for state, _ in TABLE if state is State.GONE]
-    assert {state for (state, cause) in TABLE if cause is Cause.STOP_REQUESTED or cause is Cause.FAILED} == set(
-        State
-    ) - {State.GONE}
+    assert {
+        state for (state, cause) in TABLE if cause is StateCause.STOP_REQUESTED or cause is StateCause.FAILED
+    } == set(State) - {State.GONE}
     lines = mermaid(TABLE, first=State.OFFLINE, last=State.GONE).splitlines()
     assert lines[-1] == "    gone --> [*]"
     assert len(lines) > 8
@@ -380,4 +380,4 @@ def test_gone_is_the_end_and_everything_leads_there() -> None:
 
 def test_what_cannot_be_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="gone"):
-        next_state(State.GONE, Cause.ADMITTED)
+        next_state(State.GONE, StateCause.ADMITTED)

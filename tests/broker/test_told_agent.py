@@ -3,7 +3,7 @@ end."""
 
 from collections.abc import Iterable
 
-from fastquorum.broker.agent import Effect, Link, Send
+from fastquorum.broker.agent import Effect, MemberLink, MemberSend
 from fastquorum.broker.control_door import Reply
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
@@ -44,7 +44,7 @@ class Member:
         self.leader = 1
         self.metadata: list[tuple[Endpoint, Message]] = []
         """The requests about the metadata, and their endpoints."""
-        self.pending: Send | None = None
+        self.pending: MemberSend | None = None
         """The request to the controller that is not answered yet."""
         self.replies: list[Reply] = []
         self.run(self.agent.start(self.now))
@@ -57,14 +57,14 @@ class Member:
         for effect in effects:
             if isinstance(effect, Reply):
                 self.replies.append(effect)
-            elif isinstance(effect, Send) and isinstance(effect.message, DescribeConfigsRequest):
-                self.run(self.agent.on_answer(Link.CONTROLLER, effect.number, session_of(8_000), self.now))
-            elif isinstance(effect, Send) and effect.link is Link.CONTROLLER:
+            elif isinstance(effect, MemberSend) and isinstance(effect.message, DescribeConfigsRequest):
+                self.run(self.agent.on_answer(MemberLink.CONTROLLER, effect.number, session_of(8_000), self.now))
+            elif isinstance(effect, MemberSend) and effect.link is MemberLink.CONTROLLER:
                 self.pending = effect
-            elif isinstance(effect, Send):
+            elif isinstance(effect, MemberSend):
                 self.metadata.append((effect.endpoint, effect.message))
                 answer = self.about_the_quorum(effect.message)
-                self.run(self.agent.on_answer(Link.METADATA, effect.number, answer, self.now))
+                self.run(self.agent.on_answer(MemberLink.METADATA, effect.number, answer, self.now))
         return self
 
     def about_the_quorum(self, message: Message) -> Message:
@@ -90,16 +90,16 @@ class Member:
         self.now = until
         return self
 
-    def take(self) -> Send:
+    def take(self) -> MemberSend:
         pending, self.pending = self.pending, None
         assert pending is not None, "it has asked for nothing"
         return pending
 
     def answer(self, message: Message) -> "Member":
-        return self.run(self.agent.on_answer(Link.CONTROLLER, self.take().number, message, self.now))
+        return self.run(self.agent.on_answer(MemberLink.CONTROLLER, self.take().number, message, self.now))
 
     def lose(self) -> "Member":
-        return self.run(self.agent.on_unanswered(Link.CONTROLLER, self.take().number, "it is gone", self.now))
+        return self.run(self.agent.on_unanswered(MemberLink.CONTROLLER, self.take().number, "it is gone", self.now))
 
     def tell(self, epoch: int = 40) -> "Member":
         """Its controller tells it that it leads t."""

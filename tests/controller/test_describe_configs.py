@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.controller.configs.describing import Described, Entry, RequestedResource, described
-from fastquorum.controller.configs.nodes import Source, Started
+from fastquorum.controller.configs.nodes import ConfigSource, StartValues
 from fastquorum.controller.definitions.definition import ConfigType, Definition, canonical
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.configs import ResourceType
@@ -21,7 +21,7 @@ TOPIC, NODE, GROUP, METRICS = (
     ResourceType.GROUP,
     ResourceType.CLIENT_METRICS,
 )
-STARTED = Started(
+STARTED = StartValues(
     node_id=1,
     static={"log.retention.hours": "2", "busy": "5"},
     definitions={"busy": Definition(ConfigType.LONG, "0")},
@@ -64,22 +64,22 @@ def synonyms(found: Entry) -> list[tuple[str, str | None, int]]:
 def test_a_topic_has_what_the_node_was_started_with_in_the_topics_unit() -> None:
     found = entry(image(), TOPIC, "t", "retention.ms")
     assert (found.value, found.config_type) == ("7200000", ConfigType.LONG)
-    assert (found.config_source, synonyms(found)) == (Source.DEFAULT, []), "nobody has said it by this name"
+    assert (found.config_source, synonyms(found)) == (ConfigSource.DEFAULT, []), "nobody has said it by this name"
 
 
 def test_what_is_set_for_all_nodes_holds_for_topics_and_what_is_set_for_this_one_goes_before() -> None:
     everybodys = image(all={"log.retention.ms": "70"}, other={"log.retention.ms": "60"})
     found = entry(everybodys, TOPIC, "t", "retention.ms")
-    assert (found.value, found.config_source) == ("70", Source.DYNAMIC_DEFAULT_BROKER)
+    assert (found.value, found.config_source) == ("70", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     own = image(all={"log.retention.ms": "70"}, n1={"log.retention.ms": "80"}, t={"retention.ms": " 90"})
     found = entry(own, TOPIC, "t", "retention.ms")
-    assert (found.value, found.config_source, found.read_only) == ("90", Source.TOPIC, False)
+    assert (found.value, found.config_source, found.read_only) == ("90", ConfigSource.TOPIC, False)
     assert synonyms(found) == [
-        ("retention.ms", "90", Source.TOPIC),
-        ("log.retention.ms", "80", Source.DYNAMIC_BROKER),
-        ("log.retention.ms", "70", Source.DYNAMIC_DEFAULT_BROKER),
-        ("log.retention.hours", "2", Source.STATIC_BROKER),
-        ("log.retention.hours", "168", Source.DEFAULT),
+        ("retention.ms", "90", ConfigSource.TOPIC),
+        ("log.retention.ms", "80", ConfigSource.DYNAMIC_BROKER),
+        ("log.retention.ms", "70", ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        ("log.retention.hours", "2", ConfigSource.STATIC_BROKER),
+        ("log.retention.hours", "168", ConfigSource.DEFAULT),
     ]
     assert synonyms(entry(own, TOPIC, "t", "retention.ms", include_synonyms=False)) == []
     assert entry(own, TOPIC, "u", "retention.ms").value == "80", "another topic's is not this one's"
@@ -121,8 +121,15 @@ def test_of_all_nodes_only_what_is_set_for_all_is_told() -> None:
     of = image(all={"log.cleaner.threads": "2"}, n1={"log.cleaner.threads": "3"})
     (result,) = ask(of, (NODE, ""))
     (found,) = result.configs
-    assert (found.name, found.value, found.config_source) == ("log.cleaner.threads", "2", Source.DYNAMIC_DEFAULT_BROKER)
-    assert (found.read_only, synonyms(found)) == (False, [("log.cleaner.threads", "2", Source.DYNAMIC_DEFAULT_BROKER)])
+    assert (found.name, found.value, found.config_source) == (
+        "log.cleaner.threads",
+        "2",
+        ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    )
+    assert (found.read_only, synonyms(found)) == (
+        False,
+        [("log.cleaner.threads", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER)],
+    )
     assert ask(image(), (NODE, ""))[0].configs == []
 
 
@@ -141,19 +148,19 @@ def test_of_all_nodes_only_what_is_set_for_all_is_told() -> None:
 def test_what_no_node_takes_over_is_not_told_as_set(name: str, value: str) -> None:
     of = image(all={name: value}, n1={name: value})
     assert ask(of, (NODE, ""))[0].configs == []
-    assert all(source >= Source.STATIC_BROKER for _, _, source in synonyms(entry(of, NODE, "1", name)))
+    assert all(source >= ConfigSource.STATIC_BROKER for _, _, source in synonyms(entry(of, NODE, "1", name)))
 
 
 @pytest.mark.parametrize("name", ["listener.name.outside.ssl.protocol", "sasl.enabled.mechanisms"])
 def test_what_is_a_nodes_own_cannot_be_set_for_all(name: str) -> None:
     assert ask(image(all={name: "v"}), (NODE, ""))[0].configs == []
-    assert entry(image(n1={name: "v"}), NODE, "1", name).config_source == Source.DYNAMIC_BROKER
+    assert entry(image(n1={name: "v"}), NODE, "1", name).config_source == ConfigSource.DYNAMIC_BROKER
 
 
 def test_a_nodes_own_setting_is_told_with_its_meaning() -> None:
     found = entry(image(), NODE, "1", "busy", include_documentation=True)
-    assert (found.value, found.config_source, found.read_only) == ("5", Source.STATIC_BROKER, True)
-    assert synonyms(found) == [("busy", "5", Source.STATIC_BROKER), ("busy", "0", Source.DEFAULT)]
+    assert (found.value, found.config_source, found.read_only) == ("5", ConfigSource.STATIC_BROKER, True)
+    assert synonyms(found) == [("busy", "5", ConfigSource.STATIC_BROKER), ("busy", "0", ConfigSource.DEFAULT)]
     assert found.documentation == "how busy it is"
     assert entry(image(), NODE, "1", "busy").documentation is None
     assert entry(image(), NODE, "1", "num.io.threads", include_documentation=True).documentation is None
@@ -163,16 +170,23 @@ def test_groups_have_what_nodes_have_and_some_of_their_own() -> None:
     of = image(all={"group.consumer.assignment.interval.ms": "7"}, g={"share.isolation.level": "read_committed"})
     assert entry(of, GROUP, "g", "consumer.assignment.interval.ms").value == "7"
     found = entry(of, GROUP, "g", "share.isolation.level")
-    assert (found.value, found.config_source) == ("read_committed", Source.GROUP)
+    assert (found.value, found.config_source) == ("read_committed", ConfigSource.GROUP)
     name = "share.isolation.level"
-    assert synonyms(found) == [(name, "read_committed", Source.GROUP), (name, "read_uncommitted", Source.DEFAULT)]
+    assert synonyms(found) == [
+        (name, "read_committed", ConfigSource.GROUP),
+        (name, "read_uncommitted", ConfigSource.DEFAULT),
+    ]
     assert entry(of, GROUP, "another", name).value == "read_uncommitted", "a group need not be there"
 
 
 def test_subscriptions_have_what_is_set_and_else_what_is_always_so() -> None:
     of = image(m={"interval.ms": "100", "metrics": "a , b"})
     found = entry(of, METRICS, "m", "metrics")
-    assert (found.value, found.config_source, found.config_type) == ("a,b", Source.CLIENT_METRICS, ConfigType.LIST)
+    assert (found.value, found.config_source, found.config_type) == (
+        "a,b",
+        ConfigSource.CLIENT_METRICS,
+        ConfigType.LIST,
+    )
     assert [(each.name, each.value) for each in ask(of, (METRICS, "none"))[0].configs] == [
         ("interval.ms", "300000"),
         ("match", ""),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition, changed
-from fastquorum.controller.state.partition_change import Election, PartitionChange, Rules, is_online
+from fastquorum.controller.state.partition_change import ElectionKind, PartitionChange, Rules, is_online
 from fastquorum.types import NO_NODE, NodeId
 from fastquorum.wire.records.cluster import FeatureLevelRecord
 from fastquorum.wire.records.topics import PartitionChangeRecord
@@ -234,7 +234,7 @@ def test_the_preferred_one_is_elected_if_it_is_in_sync() -> None:
     before = Partition((1, 2, 3), tuple(directory_of(each) for each in (1, 2, 3)), (2, 3), 2, 0, 0)
     for isr, leader in (((2, 3), 2), ((2, 3, 1), 1)):
         change = PartitionChange(TOPIC_ID, 0, before._replace(isr=isr), rules({1, 2, 3}, elr=False, min_isr=1))
-        change.election = Election.PREFERRED
+        change.election = ElectionKind.PREFERRED
         record = change.record()
         assert (leader == 2) if record is None else (record.leader == leader)
 
@@ -257,13 +257,13 @@ def partitions(draw: st.DrawFn) -> Partition:
 @given(
     partitions(),
     st.sets(st.sampled_from(BROKERS)),
-    st.sampled_from(list(Election)),
+    st.sampled_from(list(ElectionKind)),
     st.booleans(),
     st.integers(1, 4),
     st.sampled_from(BROKERS),
 )
 def test_whatever_happens_a_leader_is_alive_and_in_sync(
-    before: Partition, active: set[int], election: Election, elr: bool, min_isr: int, gone: int
+    before: Partition, active: set[int], election: ElectionKind, elr: bool, min_isr: int, gone: int
 ) -> None:
     if not elr:
         before = before._replace(elr=(), last_known_elr=(), isr=before.isr or before.replicas[:1])
@@ -278,12 +278,12 @@ def test_whatever_happens_a_leader_is_alive_and_in_sync(
     assert set(after.isr) <= set(after.replicas)
     assert not set(after.isr) & set(after.elr)
     assert after.isr or elr
-    if elr and election is not Election.UNCLEAN and after.recovery == 0:
+    if elr and election is not ElectionKind.UNCLEAN and after.recovery == 0:
         held = {*before.isr, *before.elr}
         assert {*after.isr, *after.elr} <= held, "only who held everything may be elected"
         if len(change.isr) < min_isr:
             assert {*after.isr, *after.elr} == held - ({gone} - held), "and nobody who did is forgotten"
     if after.leader != before.leader:
         assert after.leader_epoch == before.leader_epoch + 1
-    if election is not Election.UNCLEAN and after.leader not in (NO_NODE, before.leader) and after.recovery == 0:
+    if election is not ElectionKind.UNCLEAN and after.leader not in (NO_NODE, before.leader) and after.recovery == 0:
         assert after.leader in before.isr or after.leader in before.elr, "C9"

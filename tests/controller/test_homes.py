@@ -8,7 +8,7 @@ import pytest
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED, partition_record
 from fastquorum.controller.state import homes
-from fastquorum.controller.state.partition_change import Election
+from fastquorum.controller.state.partition_change import ElectionKind
 from fastquorum.wire.records.cluster import ConfigRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, key, uuid
 
@@ -95,9 +95,9 @@ def test_what_holds_for_a_topic_is_asked_of_that_topic_and_of_the_present_image(
     controller.topic([1, 2], name="other", topic_id=uuid(7))
     allow_unclean(controller, "other")
     state = controller.state
-    assert state.change(key()).election is Election.ONLINE
-    assert state.change(key(topic_id=uuid(7))).election is Election.UNCLEAN
+    assert state.change(key()).election is ElectionKind.ONLINE
+    assert state.change(key(topic_id=uuid(7))).election is ElectionKind.UNCLEAN
     assert not state.change(key(), gone=1).rules.is_active(1)
     assert state.change(key()).rules.is_active(1)
     allow_unclean(controller, "t")
-    assert state.change(key()).election is Election.UNCLEAN
+    assert state.change(key()).election is ElectionKind.UNCLEAN

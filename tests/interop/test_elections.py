@@ -9,7 +9,7 @@ import pytest
 
 from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition
-from fastquorum.controller.state.partition_change import Election, PartitionChange, Rules
+from fastquorum.controller.state.partition_change import ElectionKind, PartitionChange, Rules
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire import to_json
 
@@ -77,7 +77,7 @@ def drawn(chance: random.Random) -> tuple[PartitionChange, dict[str, Any]]:
     elr = level.has_eligible_leader_replicas and chance.random() < 0.7
     min_isr = chance.randint(1, 4)
     rules = Rules(level, min_isr, elr, active.__contains__, online.__getitem__, directory)
-    change = PartitionChange(TOPIC_ID, 0, before, rules, chance.choice(list(Election)))
+    change = PartitionChange(TOPIC_ID, 0, before, rules, chance.choice(list(ElectionKind)))
     match chance.randrange(4):
         case 0:
             gone = chance.choice(before.replicas)

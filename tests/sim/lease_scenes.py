@@ -12,10 +12,10 @@ from fastquorum.lease import LeasePromise
 from fastquorum.sim.cluster.member import SimMember
 from fastquorum.sim.cluster.members import Members
 from fastquorum.sim.node.build import Twin
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.sim.swarm import HARDSHIPS, draw, draw_members, spared
-from fastquorum.sim.trace import Trace
+from fastquorum.sim.trace import SimTrace
 from fastquorum.sim.world import World
 from fastquorum.types import Micros
 
@@ -60,7 +60,7 @@ class Scene:
             calm_fetch_us=0,
         )
         twin = Twin(load(name), load_lane(name))  # type: ignore[arg-type]
-        self.world = World(prng, cluster.applied(swarm), (twin,), Trace(None), cluster)
+        self.world = World(prng, cluster.applied(swarm), (twin,), SimTrace(None), cluster)
         assert isinstance(self.world.population, Members)
         self.members = self.world.population
         for member in self.members.processes:
@@ -84,7 +84,7 @@ class Scene:
             self.run(10_000)
 
     @property
-    def leader(self) -> Process:
+    def leader(self) -> SimProcess:
         return max((each for each in self.world.processes if each.is_leading), key=lambda each: each.replica.raft.epoch)
 
     @property

@@ -29,7 +29,7 @@ from fastquorum.sim import runs
 from fastquorum.sim.faults.nemesis import Nemesis
 from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.network import Packet
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.storage.disk import SimFile
 from fastquorum.sim.world import World
 from fastquorum.storage.log.flushing import FlushResult
@@ -251,7 +251,7 @@ def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
     is committed, nor does so soon; who stands then loses its power as it has asked for votes."""
     sent, committed = World.sent, World.committed
 
-    def and_hangs(world: World, new: list[GhostBatch], leader: Process) -> None:
+    def and_hangs(world: World, new: list[GhostBatch], leader: SimProcess) -> None:
         committed(world, new, leader)
         if not world.nemesis.is_active or world.environment.scheduler.now_us % 8:
             return
@@ -263,7 +263,7 @@ def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
                 world.environment.scheduler.after(1, lambda: leader.die(power=False))
                 return
 
-    def and_then_dies(world: World, process: Process, connection: int, packet: Packet) -> None:
+    def and_then_dies(world: World, process: SimProcess, connection: int, packet: Packet) -> None:
         sent(world, process, connection, packet)
         if not isinstance(packet.message, VoteRequest) or not world.nemesis.is_active:
             return

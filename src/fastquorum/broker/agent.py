@@ -18,14 +18,14 @@ from fastquorum.broker.events import (
     Event,
     Failed,
     Followed,
+    MemberStarted,
+    MemberTimerFired,
     Ready,
-    Started,
     StateChanged,
     StopRequested,
-    TimerFired,
     Unanswered,
 )
-from fastquorum.broker.follower import Follower, Leader
+from fastquorum.broker.follower import ActiveController, MetadataFollower
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
 from fastquorum.broker.session_check import SessionCheck
 from fastquorum.broker.settings import MemberConfig, MemberSettings
@@ -44,7 +44,7 @@ from fastquorum.wire.messages.configs import DescribeConfigsResponse
 from fastquorum.wire.messages.controller_heartbeat import MetadataHeartbeatResponse
 
 
-class Link(enum.IntEnum):
+class MemberLink(enum.IntEnum):
     """The purpose of a connection."""
 
     METADATA = 0
@@ -52,10 +52,10 @@ class Link(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class MemberSend:
     """Send a request to this server; the answer comes back with link and number."""
 
-    link: Link
+    link: MemberLink
     number: int
     endpoint: Endpoint
     message: Message
@@ -66,7 +66,7 @@ class Keep:
     """Store the metadata, if the program keeps it: durable BEFORE any Send behind it."""
 
 
-Effect = Send | StateChanged | Keep | Reply | HangUp
+Effect = MemberSend | StateChanged | Keep | Reply | HangUp
 
 
 class View(NamedTuple):
@@ -83,7 +83,7 @@ class View(NamedTuple):
     image: Image
     metadata_offset: Offset
     """Offset of the last record in the image; -1 if there is none."""
-    controller: Leader | None
+    controller: ActiveController | None
     reason: str
     """A text that states what it waits for; empty while it is online."""
     error: FastQuorumError | None
@@ -111,7 +111,7 @@ class Agent:
         chance: Random,
         *,
         is_ready: bool = True,
-        follower: Follower | None = None,
+        follower: MetadataFollower | None = None,
     ) -> None:
         """Take another `follower` than one of the whole log, if one is given."""
         self._broker_id = settings.broker_id
@@ -125,14 +125,14 @@ class Agent:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
         self._lifecycle = Lifecycle(settings, config, chance, is_ready=is_ready)
-        self._follower = follower or Follower(settings, config, kernels, chance)
+        self._follower = follower or MetadataFollower(settings, config, kernels, chance)
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
         self._waiting: Ask | None = None
         """The request that waits for a known controller."""
         self._last_request: tuple[int, Endpoint] | None = None
         """Number and endpoint of the last request to a controller."""
         self._session_check = SessionCheck(config)
-        self._unchecked: tuple[Ask, Leader] | None = None
+        self._unchecked: tuple[Ask, ActiveController] | None = None
         """The request that is sent to this controller once it has answered the session check."""
         self._effects: list[Effect] = []
 
@@ -188,10 +188,10 @@ class Agent:
         self._follower.copy.load(snapshot, data)
 
     def start(self, now_us: Micros) -> Sequence[Effect]:
-        return self._turn(Started(), now_us)
+        return self._turn(MemberStarted(), now_us)
 
     def on_tick(self, now_us: Micros) -> Sequence[Effect]:
-        return self._turn(TimerFired(), now_us)
+        return self._turn(MemberTimerFired(), now_us)
 
     def set_ready(self, is_ready: bool, now_us: Micros) -> Sequence[Effect]:
         return self._turn(Ready(is_ready), now_us)
@@ -202,16 +202,16 @@ class Agent:
     def fail(self, error: FastQuorumError, now_us: Micros) -> Sequence[Effect]:
         return self._turn(Failed(error), now_us)
 
-    def on_answer(self, link: Link, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
+    def on_answer(self, link: MemberLink, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
         if self.is_over:  # what came with the answer that let it go: its metadata stays where it was kept
             return ()
-        if link is Link.CONTROLLER:
+        if link is MemberLink.CONTROLLER:
             if isinstance(message, DescribeConfigsResponse):
                 return self._on_session(number, message, now_us)
             if isinstance(message, MetadataHeartbeatResponse):
                 message = metadata_heartbeat.response_of(message, wanted_to_stop=self._wanted_to_stop)
             return self._turn(Answered(number, message), now_us)
-        event: Event = TimerFired()
+        event: Event = MemberTimerFired()
         try:
             self._follower.on_answer(number, message, now_us)
         except (UsageError, FatalError) as error:
@@ -219,18 +219,18 @@ class Agent:
         return self._turn(event, now_us)
 
     def on_unanswered(
-        self, link: Link, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
+        self, link: MemberLink, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
     ) -> Sequence[Effect]:
         """Note that a request will not be answered; `unsupported`: the server answers, but does not know the
         request."""
         if self.is_over:
             return ()
-        if link is Link.CONTROLLER and unsupported and self._is_unchecked(number):
+        if link is MemberLink.CONTROLLER and unsupported and self._is_unchecked(number):
             return self._on_session(number, DescribeConfigsResponse(), now_us)
-        if link is Link.CONTROLLER:
+        if link is MemberLink.CONTROLLER:
             return self._turn(Unanswered(number, reason), now_us)
         self._follower.on_unanswered(number, reason, now_us)
-        return self._turn(TimerFired(), now_us)
+        return self._turn(MemberTimerFired(), now_us)
 
     # --- the turn -----------------------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Agent:
             self._tell_followed(now_us)
             self._leader_changed(now_us)
             if request is not None:
-                self._effects.append(Send(Link.METADATA, request.number, request.endpoint, request.message))
+                self._effects.append(MemberSend(MemberLink.METADATA, request.number, request.endpoint, request.message))
         effects, self._effects = self._effects, []
         return effects
 
@@ -272,7 +272,7 @@ class Agent:
             message: Message = self._session_check.request(leader)
         else:
             message = self._in_words(ask.message)
-        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, message))
+        self._effects.append(MemberSend(MemberLink.CONTROLLER, ask.number, leader.endpoint, message))
 
     def _is_unchecked(self, number: int) -> bool:
         return self._unchecked is not None and self._unchecked[0].number == number
@@ -287,7 +287,7 @@ class Agent:
         except ConfigError as error:
             return self._turn(Failed(error), now_us)
         self._waiting, self._unchecked = ask, None
-        return self._turn(TimerFired(), now_us)
+        return self._turn(MemberTimerFired(), now_us)
 
     def _in_words(self, message: Message) -> Message:
         if not self._beats_as_kip_343 or not isinstance(message, BrokerHeartbeatRequest):

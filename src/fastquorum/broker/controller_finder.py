@@ -4,19 +4,19 @@ A server that is not the controller any more, or that does not answer, is not as
 Sans-IO. Source: KIP-595 (discovery); KIP-380, whose brokers found it in ZooKeeper.
 """
 
-from fastquorum.broker.follower import NEVER, Follower, Request
+from fastquorum.broker.follower import NEVER, FollowerRequest, MetadataFollower
 from fastquorum.types import Endpoint, Micros
 from fastquorum.wire.message import Message
 
 
-class ControllerFinder(Follower):
+class ControllerFinder(MetadataFollower):
     """A Follower that stops once it knows the leader."""
 
     @property
     def deadline_us(self) -> Micros:
         return NEVER if self.controller is not None else super().deadline_us
 
-    def poll(self, now_us: Micros) -> Request | None:
+    def poll(self, now_us: Micros) -> FollowerRequest | None:
         return None if self.controller is not None else super().poll(now_us)
 
     def on_answer(self, number: int, message: Message, now_us: Micros) -> None:

@@ -11,12 +11,12 @@ from fastquorum.wire.message import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class MemberStarted:
     """The member is to begin."""
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFired:
+class MemberTimerFired:
     """`deadline_us` has come."""
 
 
@@ -71,7 +71,7 @@ class Failed:
     error: FastQuorumError
 
 
-Event = Started | TimerFired | Answered | Unanswered | Followed | Ready | StopRequested | Failed
+Event = MemberStarted | MemberTimerFired | Answered | Unanswered | Followed | Ready | StopRequested | Failed
 
 # --- effects ----------------------------------------------------------------------------------------------------------
 

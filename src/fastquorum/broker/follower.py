@@ -39,7 +39,7 @@ BACKOFF_US_MAX: Final = 1_000 * MS
 _Fetched = FetchResponse.FetchableTopicResponse.PartitionData
 
 
-class Leader(NamedTuple):
+class ActiveController(NamedTuple):
     """The leader of the quorum, which is the active controller."""
 
     id: NodeId
@@ -47,7 +47,7 @@ class Leader(NamedTuple):
     endpoint: Endpoint
 
 
-class Request(NamedTuple):
+class FollowerRequest(NamedTuple):
     """A request to one server."""
 
     number: int
@@ -76,12 +76,12 @@ class _Snapshot:
     data: bytearray = field(default_factory=bytearray)
 
 
-class Follower:
+class MetadataFollower:
     """The follower of one member. Call `poll` after every event: it returns the next request, if any."""
 
     def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random) -> None:
         self.copy = MetadataCopy(kernels)
-        self.leader: Leader | None = None
+        self.leader: ActiveController | None = None
         """The leader of the newest known epoch; None while it is unknown."""
         self.fresh_us: Micros = NEVER
         """When the last Fetch was sent whose answer left nothing committed to read."""
@@ -101,7 +101,7 @@ class Follower:
         self._failures = 0
 
     @property
-    def controller(self) -> Leader | None:
+    def controller(self) -> ActiveController | None:
         """The leader, once it has confirmed that this member is not a voter: no other request is sent to it before."""
         return self.leader if self._has_checked_voters else None
 
@@ -113,7 +113,7 @@ class Follower:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def poll(self, now_us: Micros) -> Request | None:
+    def poll(self, now_us: Micros) -> FollowerRequest | None:
         """Return the next request, if it is time for one."""
         in_flight = self._in_flight
         if in_flight is not None and now_us >= in_flight.sent_us + in_flight.timeout_us:
@@ -124,7 +124,7 @@ class Follower:
         self._number += 1
         endpoint, message, timeout_us = self._request()
         self._in_flight = _InFlight(self._number, now_us, timeout_us)
-        return Request(self._number, endpoint, message)
+        return FollowerRequest(self._number, endpoint, message)
 
     @property
     def _server(self) -> Endpoint:
@@ -326,7 +326,7 @@ class Follower:
             self._lose_leader(f"it answers {error_name(code)}, and names no leader", now_us)
             self._epoch = max(epoch, self._epoch)
             return
-        leader = Leader(leader_id, epoch, found)
+        leader = ActiveController(leader_id, epoch, found)
         if leader == self.leader:
             self._lose_leader(f"it answers {error_name(code)}, and names itself", now_us)
             return

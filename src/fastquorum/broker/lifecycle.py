@@ -43,16 +43,16 @@ from fastquorum.broker.events import (
     Event,
     Failed,
     Followed,
+    MemberStarted,
+    MemberTimerFired,
     Ready,
-    Started,
     StateChanged,
     StopRequested,
-    TimerFired,
     Unanswered,
 )
 from fastquorum.broker.requests import heartbeat, registration
 from fastquorum.broker.settings import MemberConfig, MemberSettings
-from fastquorum.broker.states import Cause, State, next_state
+from fastquorum.broker.states import State, StateCause, next_state
 from fastquorum.config import MS
 from fastquorum.errors import FastQuorumError, RegistrationRefused
 from fastquorum.raft.ports import Random
@@ -171,11 +171,11 @@ class Lifecycle:
 
     def _take(self, event: Event) -> None:
         match event:
-            case Started():
+            case MemberStarted():
                 self.reason = "no controller has answered yet"
-                self._become(Cause.STARTED)
+                self._become(StateCause.STARTED)
                 self._next_us = self._now_us
-            case TimerFired():
+            case MemberTimerFired():
                 pass
             case Answered(number, message):
                 self._on_answer(number, message)
@@ -190,27 +190,27 @@ class Lifecycle:
             case StopRequested(deadline_us):
                 self._on_stop(deadline_us)
             case Failed(error):
-                self._end(Cause.FAILED, error)
+                self._end(StateCause.FAILED, error)
 
     def _look_at_clock(self) -> None:
         now_us = self._now_us
         if self.state is State.ONLINE and now_us >= self.lease_until_us:
             self.reason = "no heartbeat was acknowledged in time"
-            self._become(Cause.OUT_OF_CONTACT)
+            self._become(StateCause.OUT_OF_CONTACT)
         if self.state is not State.GONE and NEVER != self._stop_by_us <= now_us:
-            self._end(Cause.OUT_OF_TIME)
+            self._end(StateCause.OUT_OF_TIME)
         in_flight = self._in_flight
         if in_flight is not None and now_us >= in_flight.sent_us + self._config.request_timeout_us:
             self._in_flight = None
             self._try_later("the controller does not answer")
 
-    def _become(self, cause: Cause) -> None:
+    def _become(self, cause: StateCause) -> None:
         self.state = next_state(self.state, cause)
         if self.state not in (State.ONLINE, State.STOPPING):
             self._granted_us = NEVER
         self._effects.append(StateChanged(self.state, self.epoch))
 
-    def _end(self, cause: Cause, error: FastQuorumError | None = None) -> None:
+    def _end(self, cause: StateCause, error: FastQuorumError | None = None) -> None:
         self.error = error
         self._in_flight, self._next_us, self._stop_by_us = None, NEVER, NEVER
         self.reason = str(error) if error is not None else str(cause)
@@ -284,7 +284,7 @@ class Lifecycle:
     def _on_registered(self, message: BrokerRegistrationResponse) -> None:
         code = message.error_code
         if code in FINAL_REFUSALS:
-            self._end(Cause.REFUSED, RegistrationRefused("", "", self._settings.broker_id, error_name(code)))
+            self._end(StateCause.REFUSED, RegistrationRefused("", "", self._settings.broker_id, error_name(code)))
         elif code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             self._try_later(
                 f"another process is registered as broker {self._settings.broker_id}, and its session lasts"
@@ -297,7 +297,7 @@ class Lifecycle:
             self.epoch = message.broker_epoch
             self._has_read_itself = self._followed.epoch == self.epoch
             self.reason = "it has not read the metadata up to its registration yet"
-            self._become(Cause.REGISTERED if self._stop_by_us == NEVER else Cause.REJOINED)
+            self._become(StateCause.REGISTERED if self._stop_by_us == NEVER else StateCause.REJOINED)
             self._next_us = self._now_us
 
     def _on_heartbeat(self, in_flight: _InFlight, message: BrokerHeartbeatResponse) -> None:
@@ -312,7 +312,7 @@ class Lifecycle:
         interval_us = self._config.heartbeat_interval_us
         if self.state is State.STOPPING:
             if message.should_shut_down:
-                self._end(Cause.LET_GO)
+                self._end(StateCause.LET_GO)
                 return
             if in_flight.asks_to_go and not self._has_been_kept:
                 self._has_been_kept = True
@@ -332,15 +332,15 @@ class Lifecycle:
         self.reason = reason
         self._granted_us = NEVER
         if self.state is State.ONLINE:
-            self._become(Cause.FENCED)
+            self._become(StateCause.FENCED)
 
     def _on_stale(self, reason: str) -> None:
         """Register anew: another process has, or had, the id, and nothing that is known of the past counts."""
         is_going = self.state is State.STOPPING
         if is_going and not self._config.control_requests:
-            self._end(Cause.STALE)
+            self._end(StateCause.STALE)
             return
-        self._become(Cause.LOST_PLACE if is_going else Cause.STALE)
+        self._become(StateCause.LOST_PLACE if is_going else StateCause.STALE)
         self._contact_us = NEVER
         self._has_read_itself = False
         self._try_later(reason)  # a controller that says this of every epoch must not be asked without end
@@ -375,7 +375,7 @@ class Lifecycle:
             self._granted_us = NEVER  # that was long ago: let it be said again
             return
         self.reason = ""
-        self._become(Cause.ADMITTED)
+        self._become(StateCause.ADMITTED)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -386,8 +386,8 @@ class Lifecycle:
         elif self.state is State.ONLINE:
             self._stop_by_us = deadline_us
             self.reason = "its leads are moving away"
-            self._become(Cause.STOP_REQUESTED)
+            self._become(StateCause.STOP_REQUESTED)
             self._failures = 0
             self._hurry()
         else:
-            self._end(Cause.STOP_REQUESTED)
+            self._end(StateCause.STOP_REQUESTED)

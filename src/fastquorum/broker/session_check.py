@@ -8,7 +8,7 @@ that authorizes only others) is trusted. Sans-IO. Source: KIP-133 (DescribeConfi
 
 from typing import Final
 
-from fastquorum.broker.follower import Leader
+from fastquorum.broker.follower import ActiveController
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.config import MS
 from fastquorum.controller.image.configs import ResourceType
@@ -24,23 +24,23 @@ class SessionCheck:
 
     def __init__(self, config: MemberConfig) -> None:
         self._config = config
-        self._checked: Leader | None = None
+        self._checked: ActiveController | None = None
         """The last controller that has answered, or is trusted. Its settings do not change within one epoch: after a
         restart it leads under another."""
 
-    def is_due(self, controller: Leader) -> bool:
+    def is_due(self, controller: ActiveController) -> bool:
         """Return whether this controller has to be asked first; never, if the member's lease promises nothing
         (KIP-343)."""
         return self._config.lease_us <= self._config.session_timeout_us and controller != self._checked
 
-    def request(self, controller: Leader) -> DescribeConfigsRequest:
+    def request(self, controller: ActiveController) -> DescribeConfigsRequest:
         """Return the request for a controller's session timeout."""
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=ResourceType.BROKER, resource_name=str(controller.id), configuration_keys=[SESSION_TIMEOUT]
         )
         return DescribeConfigsRequest(resources=[resource])
 
-    def answered(self, controller: Leader, response: DescribeConfigsResponse) -> None:
+    def answered(self, controller: ActiveController, response: DescribeConfigsResponse) -> None:
         """Take a controller's answer. ConfigError if the member could act for longer than that allows."""
         session_us = _session_us(response)
         if session_us is not None:

@@ -25,7 +25,7 @@ class State(enum.StrEnum):
     """The end."""
 
 
-class Cause(enum.StrEnum):
+class StateCause(enum.StrEnum):
     """Why a state ends."""
 
     STARTED = "started"
@@ -46,30 +46,30 @@ class Cause(enum.StrEnum):
 _OFF, _REG, _FEN = State.OFFLINE, State.REGISTERING, State.FENCED
 _ON, _STOP, _GONE = State.ONLINE, State.STOPPING, State.GONE
 
-TABLE: Final[dict[tuple[State, Cause], State]] = {
-    (_OFF, Cause.STARTED): _REG,
-    (_REG, Cause.REGISTERED): _FEN,
-    (_REG, Cause.REFUSED): _GONE,
-    (_FEN, Cause.ADMITTED): _ON,
-    (_FEN, Cause.STALE): _REG,
-    (_ON, Cause.FENCED): _FEN,
-    (_ON, Cause.OUT_OF_CONTACT): _FEN,
-    (_ON, Cause.STALE): _REG,
-    (_ON, Cause.STOP_REQUESTED): _STOP,
-    (_STOP, Cause.LET_GO): _GONE,
-    (_STOP, Cause.OUT_OF_TIME): _GONE,
-    (_STOP, Cause.STALE): _GONE,
+TABLE: Final[dict[tuple[State, StateCause], State]] = {
+    (_OFF, StateCause.STARTED): _REG,
+    (_REG, StateCause.REGISTERED): _FEN,
+    (_REG, StateCause.REFUSED): _GONE,
+    (_FEN, StateCause.ADMITTED): _ON,
+    (_FEN, StateCause.STALE): _REG,
+    (_ON, StateCause.FENCED): _FEN,
+    (_ON, StateCause.OUT_OF_CONTACT): _FEN,
+    (_ON, StateCause.STALE): _REG,
+    (_ON, StateCause.STOP_REQUESTED): _STOP,
+    (_STOP, StateCause.LET_GO): _GONE,
+    (_STOP, StateCause.OUT_OF_TIME): _GONE,
+    (_STOP, StateCause.STALE): _GONE,
     # As KIP-380 has it: it asks to go once more, under its new epoch.
-    (_STOP, Cause.LOST_PLACE): _REG,
-    (_REG, Cause.REJOINED): _STOP,
-    (_REG, Cause.OUT_OF_TIME): _GONE,
+    (_STOP, StateCause.LOST_PLACE): _REG,
+    (_REG, StateCause.REJOINED): _STOP,
+    (_REG, StateCause.OUT_OF_TIME): _GONE,
     # Nobody counts on it, so there is nothing to hand over first.
-    **{(state, Cause.STOP_REQUESTED): _GONE for state in (_OFF, _REG, _FEN)},
-    **{(state, Cause.FAILED): _GONE for state in (_OFF, _REG, _FEN, _ON, _STOP)},
+    **{(state, StateCause.STOP_REQUESTED): _GONE for state in (_OFF, _REG, _FEN)},
+    **{(state, StateCause.FAILED): _GONE for state in (_OFF, _REG, _FEN, _ON, _STOP)},
 }
 
 
-def next_state(state: State, cause: Cause) -> State:
+def next_state(state: State, cause: StateCause) -> State:
     """Return the next state. An illegal pair is a bug of ours and asserts."""
     assert (state, cause) in TABLE, f"a member that is {state} cannot change for: {cause}"
     return TABLE[state, cause]

@@ -11,10 +11,10 @@ again, as in KIP-380: leader epochs protect against that. Source: KIP-343, KIP-3
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastquorum.broker.agent import Agent, Effect, Link, View
+from fastquorum.broker.agent import Agent, Effect, MemberLink, View
 from fastquorum.broker.control_door import ControlRequestServer
 from fastquorum.broker.controller_finder import ControllerFinder
-from fastquorum.broker.events import Followed, TimerFired
+from fastquorum.broker.events import Followed, MemberTimerFired
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.kernels import Kernels
@@ -50,24 +50,24 @@ class PushedMetadataAgent(Agent):
     def on_control(self, connection: Connection, frame: bytes, now_us: Micros) -> Sequence[Effect]:
         """Take a frame that came at its own port."""
         replies = self._server.on_frame(connection, frame)
-        return [*replies, *self._turn(TimerFired(), now_us)]
+        return [*replies, *self._turn(MemberTimerFired(), now_us)]
 
     def forget(self, connection: Connection, now_us: Micros) -> Sequence[Effect]:
         """Note that a connection to its own port is gone."""
         replies = self._server.forget(connection)
-        return [*replies, *self._turn(TimerFired(), now_us)]
+        return [*replies, *self._turn(MemberTimerFired(), now_us)]
 
-    def on_answer(self, link: Link, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
-        if link is Link.CONTROLLER and getattr(message, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+    def on_answer(self, link: MemberLink, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
+        if link is MemberLink.CONTROLLER and getattr(message, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
             self._not_there(number, "it is not the controller", now_us)
         if isinstance(message, ControlledShutdownResponse) and self._is_last_request(number):
             message = self._heartbeat_response(message)
         return super().on_answer(link, number, message, now_us)
 
     def on_unanswered(
-        self, link: Link, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
+        self, link: MemberLink, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
     ) -> Sequence[Effect]:
-        if link is Link.CONTROLLER and not (unsupported and self._is_unchecked(number)):
+        if link is MemberLink.CONTROLLER and not (unsupported and self._is_unchecked(number)):
             self._not_there(number, reason, now_us)
         return super().on_unanswered(link, number, reason, now_us, unsupported=unsupported)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fastquorum.controller.state.placement import Random
+from fastquorum.controller.state.placement import PlacementRandom
 from fastquorum.types import Uuid
 
 _RANDOM: Final = 1 << 64
@@ -10,7 +10,7 @@ _DASH: Final = 62
 """The first six bits of an id whose text begins with `-` (URL-safe base64)."""
 
 
-def random_id(chance: Random) -> Uuid:
+def random_id(chance: PlacementRandom) -> Uuid:
     """Return a random id that is not reserved, and does not look like a command's option."""
     while True:
         high, low = chance.randrange(_RANDOM), chance.randrange(_RANDOM)

@@ -11,7 +11,7 @@ from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.partitions import elections, isr, isr_changes, more_partitions, reassignments, topics
 from fastquorum.controller.state.controller_state import ControllerState
-from fastquorum.controller.state.placement import Random
+from fastquorum.controller.state.placement import PlacementRandom
 from fastquorum.types import Micros
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -34,7 +34,7 @@ def decide(
     message: Message,
     version: int,
     now_us: Micros,
-    chance: Random,
+    chance: PlacementRandom,
     *,
     is_forwarded: bool = False,
 ) -> Decision:

@@ -14,12 +14,12 @@ from fastquorum.generate.damage import DAMAGES, Victim, turn_epoch_back
 from fastquorum.generate.drafts import DraftDisk
 from fastquorum.generate.instant_controller import InstantController
 from fastquorum.generate.kinds import Kind, Room, room_of
-from fastquorum.generate.life import Life
+from fastquorum.generate.life import OrdinaryLife
 from fastquorum.generate.options import FAULTS_FROM, SLOT_MINUTES, GenerateOptions
 from fastquorum.generate.plans import ClusterPlan
 from fastquorum.generate.planted import Planted, replica_name
 from fastquorum.generate.setting_up import (
-    Topics,
+    PermanentTopics,
     create,
     draw_topics,
     register_controllers,
@@ -28,7 +28,7 @@ from fastquorum.generate.setting_up import (
     topic_requests,
 )
 from fastquorum.generate.sim_brokers import SimulatedBrokers
-from fastquorum.generate.snapshots import Snapshots
+from fastquorum.generate.snapshots import PlannedSnapshots
 from fastquorum.generate.stories import STORIES
 from fastquorum.generate.writing import LogWriter
 from fastquorum.generate.wrong_records import PLANTS
@@ -55,7 +55,7 @@ TAIL_RECORDS: Final = 5
 Progress = Callable[[int], None]
 
 
-class Cluster:
+class GeneratedCluster:
     """A cluster that is being generated."""
 
     def __init__(self, path: str, plan: ClusterPlan, options: GenerateOptions, kernels: Kernels) -> None:
@@ -82,10 +82,10 @@ class Cluster:
         """Generate the cluster; return its entry in the list."""
         try:
             sizes = draw_topics(self._prng, self._plan.partitions)
-            topics = Topics(sizes)
+            topics = PermanentTopics(sizes)
             self._set_up(sizes, progress)
-            life = Life(self._controller, self._sim_brokers, self._calendar, topics, self._prng.fork())
-            snapshots = Snapshots(life, self._options.hours, self._plan.kinds)
+            life = OrdinaryLife(self._controller, self._sim_brokers, self._calendar, topics, self._prng.fork())
+            snapshots = PlannedSnapshots(life, self._options.hours, self._plan.kinds)
             self._plan_life(life)
             for hour in range(self._options.hours):
                 self._calendar.run((hour + 1) * HOUR)
@@ -130,7 +130,7 @@ class Cluster:
 
             calendar.at(TOPICS_AT_US + number * SECOND, make)
 
-    def _plan_life(self, life: Life) -> None:
+    def _plan_life(self, life: OrdinaryLife) -> None:
         """Plan the ordinary events, and each planted fault or story in its own time."""
         timed = [kind for kind in self._plan.kinds if room_of(kind) is Room.TIME]
         slot_us = SLOT_MINUTES * MINUTE
@@ -141,7 +141,7 @@ class Cluster:
             life.keep_calm(begin_us, begin_us + slot_us)
             plant = PLANTS.get(kind) or STORIES[kind]
 
-            def act(plant: Callable[[Life], Planted] = plant) -> None:
+            def act(plant: Callable[[OrdinaryLife], Planted] = plant) -> None:
                 self._planted.append(plant(life))
 
             self._calendar.at(begin_us + CALM_US + self._prng.randrange(2 * MINUTE), act)
@@ -150,7 +150,7 @@ class Cluster:
         half_us = HOUR // 2
         life.plan(half_us, max(self._options.hours * HOUR - half_us, half_us))
 
-    def _end(self, life: Life, snapshots: Snapshots) -> Offset:
+    def _end(self, life: OrdinaryLife, snapshots: PlannedSnapshots) -> Offset:
         """Stop all brokers and controllers."""
         controller = self._controller
         controller.no_op()
@@ -206,7 +206,7 @@ class Cluster:
 
     # --- the list -----------------------------------------------------------------------------------------------------
 
-    def _entry(self, topics: Topics, snapshots: Snapshots, end_offset: Offset) -> dict[str, Any]:
+    def _entry(self, topics: PermanentTopics, snapshots: PlannedSnapshots, end_offset: Offset) -> dict[str, Any]:
         plan = self._plan
         is_all = self._options.keeps_log
         kept = [each for each in snapshots.taken if is_all or each.offset >= snapshots.keep_from.offset]

@@ -13,7 +13,7 @@ from fastquorum.generate.drafts import DraftDisk, NoFlush
 from fastquorum.generate.kinds import Kind
 from fastquorum.generate.options import FAULTS_FROM
 from fastquorum.generate.planted import Planted
-from fastquorum.generate.writing import Batch, append
+from fastquorum.generate.writing import DraftBatch, append
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchInfo, Kernels
 from fastquorum.sim.prng import Prng
 from fastquorum.storage.log.epochs import parse_epochs
@@ -47,7 +47,7 @@ class Victim:
     config: QuorumConfig
     node_id: NodeId
     prng: Prng
-    tail: tuple[Batch, ...]
+    tail: tuple[DraftBatch, ...]
     """The batches behind the others' end that it alone gets, if any."""
     spared: tuple[Offset, ...]
     """Offsets of records that are wrong in all replicas: they must be readable in this one, too."""

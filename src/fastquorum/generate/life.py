@@ -24,7 +24,7 @@ from fastquorum.config import SECOND
 from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import HOUR, MINUTE, Calendar
 from fastquorum.generate.instant_controller import InstantController
-from fastquorum.generate.setting_up import Topics, create, replication
+from fastquorum.generate.setting_up import PermanentTopics, create, replication
 from fastquorum.generate.sim_brokers import SHUTDOWN_BEATS, SimulatedBrokers
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
@@ -48,7 +48,7 @@ _Quota = AlterClientQuotasRequest.EntryData
 _Move = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
-class Life:
+class OrdinaryLife:
     """The ordinary events of one cluster, once it is set up."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Life:
         controller: InstantController,
         sim_brokers: SimulatedBrokers,
         calendar: Calendar,
-        topics: Topics,
+        topics: PermanentTopics,
         prng: Prng,
     ) -> None:
         self.controller: Final = controller
@@ -219,7 +219,7 @@ class Life:
         change = _Resource.AlterableConfig(
             name="retention.ms", config_operation=_SET, value=str(days * 86_400_000 + self._changes)
         )
-        name = Topics.name_of(topic_number)
+        name = PermanentTopics.name_of(topic_number)
         resource = _Resource(resource_type=_TOPIC, resource_name=name, configs=[change])
         self.controller.ask(IncrementalAlterConfigsRequest(resources=[resource]))
 

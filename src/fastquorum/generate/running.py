@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fastquorum.errnos import reason
 from fastquorum.errors import DirectoryError
-from fastquorum.generate.cluster import Cluster
+from fastquorum.generate.cluster import GeneratedCluster
 from fastquorum.generate.options import GenerateOptions, check
 from fastquorum.generate.plans import ClusterPlan, plan_clusters
 from fastquorum.kernels import Kernels
@@ -81,10 +81,10 @@ def _make(
     try:
         os.mkdir(draft)
         if plan.partitions < LARGE_PARTITIONS:
-            entry = Cluster(draft, plan, options, kernels).make(progress)
+            entry = GeneratedCluster(draft, plan, options, kernels).make(progress)
         else:
             with CollectorAtRest():
-                entry = Cluster(draft, plan, options, kernels).make(progress)
+                entry = GeneratedCluster(draft, plan, options, kernels).make(progress)
         os.rename(draft, os.path.join(root, plan.directory))
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

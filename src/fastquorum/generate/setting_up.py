@@ -30,7 +30,7 @@ _Created = CreateTopicsRequest.CreatableTopic
 _Config = _Created.CreatableTopicConfig
 
 
-class Topics:
+class PermanentTopics:
     """The topics that a cluster keeps."""
 
     def __init__(self, sizes: list[int]) -> None:
@@ -111,7 +111,9 @@ def topic_requests(prng: Prng, sizes: list[int], factor: int) -> list[CreateTopi
             requests.append(CreateTopicsRequest(topics=[]))
             room = REQUEST_RECORDS_MAX
         room -= wanted
-        topic = _Created(name=Topics.name_of(number), num_partitions=size, replication_factor=factor, configs=configs)
+        topic = _Created(
+            name=PermanentTopics.name_of(number), num_partitions=size, replication_factor=factor, configs=configs
+        )
         requests[-1].topics.append(topic)
     return requests
 

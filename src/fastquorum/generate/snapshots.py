@@ -13,7 +13,7 @@ from fastquorum.controller.image.partition import partition_record
 from fastquorum.generate.calendar import HOUR
 from fastquorum.generate.instant_controller import KRAFT_VERSION
 from fastquorum.generate.kinds import Kind
-from fastquorum.generate.life import Life
+from fastquorum.generate.life import OrdinaryLife
 from fastquorum.generate.options import FAULTS_FROM
 from fastquorum.generate.planted import Planted, begun
 from fastquorum.types import OffsetAndEpoch
@@ -25,10 +25,10 @@ GAP: Final = 4
 """Snapshots that are missing in a gap: it is five times as long as the others."""
 
 
-class Snapshots:
+class PlannedSnapshots:
     """The snapshots of one cluster."""
 
-    def __init__(self, life: Life, hours: int, kinds: Sequence[Kind]) -> None:
+    def __init__(self, life: OrdinaryLife, hours: int, kinds: Sequence[Kind]) -> None:
         """Plan all snapshots in the calendar."""
         self._life = life
         self.taken: Final[list[OffsetAndEpoch]] = []

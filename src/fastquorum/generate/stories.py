@@ -16,7 +16,7 @@ from typing import Final
 from fastquorum.config import SECOND
 from fastquorum.generate.calendar import MINUTE
 from fastquorum.generate.kinds import Kind
-from fastquorum.generate.life import Life
+from fastquorum.generate.life import OrdinaryLife
 from fastquorum.generate.planted import Planted, begun, ended
 
 STORM_ELECTIONS, STORM_EVERY_US = 12, 30 * SECOND
@@ -25,13 +25,13 @@ CHURNS, CHURN_EVERY_US = 30, 2 * MINUTE
 CHANGES, CHANGE_EVERY_US = 600, 4 * SECOND
 
 
-def election_storm(life: Life) -> Planted:
+def election_storm(life: OrdinaryLife) -> Planted:
     planted = begun(life.controller, Kind.ELECTION_STORM)
     _repeat(life, planted, STORM_ELECTIONS, STORM_EVERY_US, life.change_leader)
     return planted
 
 
-def flapping_broker(life: Life) -> Planted:
+def flapping_broker(life: OrdinaryLife) -> Planted:
     planted = begun(life.controller, Kind.FLAPPING_BROKER)
     key = life.pick_whole()
     assert key is not None, "in a calm time partitions are whole"
@@ -44,7 +44,7 @@ def flapping_broker(life: Life) -> Planted:
     return planted
 
 
-def isr_churn(life: Life) -> Planted:
+def isr_churn(life: OrdinaryLife) -> Planted:
     planted = begun(life.controller, Kind.ISR_CHURN)
     key = life.pick_whole()
     assert key is not None, "in a calm time partitions are whole"
@@ -58,7 +58,7 @@ def isr_churn(life: Life) -> Planted:
     return planted
 
 
-def record_mix_change(life: Life) -> Planted:
+def record_mix_change(life: OrdinaryLife) -> Planted:
     planted = begun(life.controller, Kind.RECORD_MIX_CHANGE)
     number = life.prng.randrange(life.topics.count)
     planted.topic = life.topics.name_of(number)
@@ -67,7 +67,7 @@ def record_mix_change(life: Life) -> Planted:
 
 
 def _repeat(
-    life: Life, planted: Planted, count: int, every_us: int, act: Callable[[], None], *, rest_us: int = 0
+    life: OrdinaryLife, planted: Planted, count: int, every_us: int, act: Callable[[], None], *, rest_us: int = 0
 ) -> None:
     """Repeat an action, the first time at once; the story ends rest_us after the last."""
     for number in range(count):
@@ -75,7 +75,7 @@ def _repeat(
     life.calendar.after((count - 1) * every_us + rest_us + SECOND // 1000, lambda: ended(life.controller, planted))
 
 
-STORIES: Final[Mapping[Kind, Callable[[Life], Planted]]] = MappingProxyType(
+STORIES: Final[Mapping[Kind, Callable[[OrdinaryLife], Planted]]] = MappingProxyType(
     {
         Kind.ELECTION_STORM: election_storm,
         Kind.FLAPPING_BROKER: flapping_broker,

@@ -22,7 +22,7 @@ from fastquorum.wire.message import Message
 from fastquorum.wire.records.metadata import encode_metadata_record
 
 
-class Batch(NamedTuple):
+class DraftBatch(NamedTuple):
     """A batch as `Log.append_batch` takes it."""
 
     data: bytes
@@ -40,8 +40,8 @@ class LogWriter:
         self._kernels = kernels
         self._log = Log.open(disk, kernels, config, NoFlush())
         self._codec: Final[Codec] = codec_of(kernels)
-        self._last = Batch(b"", 0, self._log.end_offset, 0, 0)
-        self._tail: list[Batch] | None = None
+        self._last = DraftBatch(b"", 0, self._log.end_offset, 0, 0)
+        self._tail: list[DraftBatch] | None = None
 
     @property
     def end_offset(self) -> Offset:
@@ -52,15 +52,15 @@ class LogWriter:
         """Append one batch of metadata records."""
         base = self.end_offset
         data = self._kernels.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=timestamp_ms)
-        self._add(Batch(data, base, base + len(values), epoch, timestamp_ms))
+        self._add(DraftBatch(data, base, base + len(values), epoch, timestamp_ms))
 
     def append_control(self, messages: Sequence[Message], epoch: Epoch, timestamp_ms: int) -> None:
         """Append one control batch."""
         base = self.end_offset
         data = control.encode_batch(self._kernels, messages, base, epoch, timestamp_ms)
-        self._add(Batch(data, base, base + len(messages), epoch, timestamp_ms))
+        self._add(DraftBatch(data, base, base + len(messages), epoch, timestamp_ms))
 
-    def _add(self, batch: Batch) -> None:
+    def _add(self, batch: DraftBatch) -> None:
         self._last = batch
         if self._tail is not None:
             self._tail.append(batch)
@@ -72,7 +72,7 @@ class LogWriter:
         self._tail = []
 
     @property
-    def tail(self) -> Sequence[Batch]:
+    def tail(self) -> Sequence[DraftBatch]:
         """Return the batches after `begin_tail`; empty without it."""
         return self._tail or ()
 
@@ -119,7 +119,7 @@ class LogWriter:
         self._log.close()
 
 
-def append(log: Log, batch: Batch) -> None:
+def append(log: Log, batch: DraftBatch) -> None:
     """Append a batch at the log's end."""
     log.append_batch(
         batch.data,

@@ -14,7 +14,7 @@ from fastquorum.controller.image.partition import LEADER_UNCHANGED, partition_re
 from fastquorum.controller.state.index import PartitionKey
 from fastquorum.generate.calendar import MINUTE
 from fastquorum.generate.kinds import Kind
-from fastquorum.generate.life import SESSION_US, Life
+from fastquorum.generate.life import SESSION_US, OrdinaryLife
 from fastquorum.generate.planted import Planted, begun, ended
 from fastquorum.raft.messages import leader_change
 from fastquorum.wire.message import Message
@@ -27,19 +27,19 @@ WRONG_BROKER_EPOCH: Final = 3
 REPAIR_US: Final = 5 * SECOND
 
 
-def _whole(life: Life) -> PartitionKey:
+def _whole(life: OrdinaryLife) -> PartitionKey:
     key = life.pick_whole()
     assert key is not None, "in a calm time partitions are whole"
     return key
 
 
-def _planted(life: Life, kind: Kind, key: PartitionKey) -> Planted:
+def _planted(life: OrdinaryLife, kind: Kind, key: PartitionKey) -> Planted:
     planted = begun(life.controller, kind)
     planted.name(life.controller, key)
     return planted
 
 
-def leader_not_in_isr(life: Life) -> Planted:
+def leader_not_in_isr(life: OrdinaryLife) -> Planted:
     """Let a follower lead that is not in the ISR."""
     key = _whole(life)
     planted, partition = _planted(life, Kind.LEADER_NOT_IN_ISR, key), life.sim_brokers.partition(key)
@@ -52,7 +52,7 @@ def leader_not_in_isr(life: Life) -> Planted:
     return planted
 
 
-def isr_outside_replicas(life: Life) -> Planted:
+def isr_outside_replicas(life: OrdinaryLife) -> Planted:
     """Add a broker without a replica to an ISR."""
     key = _whole(life)
     planted, partition = _planted(life, Kind.ISR_OUTSIDE_REPLICAS, key), life.sim_brokers.partition(key)
@@ -64,7 +64,7 @@ def isr_outside_replicas(life: Life) -> Planted:
     return planted
 
 
-def partition_epoch_jump(life: Life) -> Planted:
+def partition_epoch_jump(life: OrdinaryLife) -> Planted:
     """Repeat a partition's record with an epoch far above."""
     key = _whole(life)
     planted, state = _planted(life, Kind.PARTITION_EPOCH_JUMP, key), life.controller.state
@@ -79,7 +79,7 @@ def partition_epoch_jump(life: Life) -> Planted:
     return planted
 
 
-def broker_epoch_not_offset(life: Life) -> Planted:
+def broker_epoch_not_offset(life: OrdinaryLife) -> Planted:
     """Restart a broker, and give its registration another epoch than the record's offset."""
     planted = begun(life.controller, Kind.BROKER_EPOCH_NOT_OFFSET)
     planted.broker = broker_id = life.prng.pick(life.sim_brokers.ids)
@@ -97,7 +97,7 @@ def broker_epoch_not_offset(life: Life) -> Planted:
     return planted
 
 
-def fenced_leads(life: Life) -> Planted:
+def fenced_leads(life: OrdinaryLife) -> Planted:
     """Kill and fence a broker; one partition that it leads gets another leader only a second later."""
     key = _whole(life)
     planted, broker_id = _planted(life, Kind.FENCED_LEADS, key), life.sim_brokers.partition(key).leader
@@ -130,7 +130,7 @@ def _elects(record: Message, key: PartitionKey) -> bool:
     return (record.topic_id, record.partition_id) == key
 
 
-def two_leaders(life: Life) -> Planted:
+def two_leaders(life: OrdinaryLife) -> Planted:
     """Name another leader of an epoch seconds after it began. (The log may no longer hold the leader of an epoch that
     began long ago.)"""
     controller, planted = life.controller, begun(life.controller, Kind.TWO_LEADERS)
@@ -147,7 +147,7 @@ def two_leaders(life: Life) -> Planted:
     return planted
 
 
-def epoch_backwards(life: Life) -> Planted:
+def epoch_backwards(life: OrdinaryLife) -> Planted:
     """Write a no-op whose batch gets an earlier epoch when the log is closed: the epoch is under no checksum."""
     planted = begun(life.controller, Kind.EPOCH_BACKWARDS)
     planted.epoch = life.controller.epoch - 1
@@ -156,7 +156,7 @@ def epoch_backwards(life: Life) -> Planted:
     return planted
 
 
-PLANTS: Final[Mapping[Kind, Callable[[Life], Planted]]] = MappingProxyType(
+PLANTS: Final[Mapping[Kind, Callable[[OrdinaryLife], Planted]]] = MappingProxyType(
     {
         Kind.EPOCH_BACKWARDS: epoch_backwards,
         Kind.TWO_LEADERS: two_leaders,

@@ -6,8 +6,8 @@ from typing import Final
 
 from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
 from fastquorum.sim.environment import Environment
-from fastquorum.sim.invariants.clients import Ledger, Operation
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.invariants.clients import Ledger, TrackedAppend
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.types import Micros, Offset
@@ -16,10 +16,10 @@ INTERRUPTIONS: Final = 3
 """Calls in the middle of a replica's turn for each call that comes by itself."""
 
 
-class Append:
+class CallerAppend:
     """Implements `node.ports.AppendTicket`."""
 
-    def __init__(self, callers: "Callers", process: Process, operation: Operation) -> None:
+    def __init__(self, callers: "Callers", process: SimProcess, operation: TrackedAppend) -> None:
         self._callers = callers
         self._process = process
         self.operation = operation
@@ -36,7 +36,7 @@ class Append:
 class Barrier:
     """Implements `node.ports.BarrierTicket`."""
 
-    def __init__(self, callers: "Callers", process: Process) -> None:
+    def __init__(self, callers: "Callers", process: SimProcess) -> None:
         self._callers = callers
         self._process = process
         self._begun_at = callers.ledger.seen_end
@@ -54,7 +54,7 @@ class Callers:
     """The callers of one simulated world."""
 
     def __init__(
-        self, environment: Environment, processes: Sequence[Process], ledger: Ledger, prng: Prng, *, appends: bool
+        self, environment: Environment, processes: Sequence[SimProcess], ledger: Ledger, prng: Prng, *, appends: bool
     ) -> None:
         """Take `appends`: whether callers append and read; they only read where the log is the controllers'."""
         self.ledger = ledger
@@ -84,21 +84,21 @@ class Callers:
                 self.call(process)
         self._plan()
 
-    def _choose(self) -> Process | None:
+    def _choose(self) -> SimProcess | None:
         running = [process for process in self._processes if process.is_running]
         leading = [process for process in running if process.is_leading]
         if leading and self._prng.randrange(10):
             return self._prng.pick(leading)
         return self._prng.pick(running) if running else None
 
-    def interrupt(self, process: Process) -> None:
+    def interrupt(self, process: SimProcess) -> None:
         """Make a call between two steps of the replica's thread. The count is limited: each call makes more such
         moments."""
         if self._interruptions:
             self._interruptions -= 1
             self.call(process)
 
-    def call(self, process: Process) -> None:
+    def call(self, process: SimProcess) -> None:
         """Make one call from its own thread."""
         if not self.is_active or not process.takes_calls:
             return
@@ -107,17 +107,17 @@ class Callers:
         else:
             self.begin_barrier(process)
 
-    def append(self, process: Process) -> Operation:
+    def append(self, process: SimProcess) -> TrackedAppend:
         operation = self.ledger.begin(process.node_id, self._values())
         try:
-            process.replica.shell.append(operation.values, Append(self, process, operation), process.now_us)
+            process.replica.shell.append(operation.values, CallerAppend(self, process, operation), process.now_us)
         except (RetriableError, UsageError):
             self.ledger.failed(operation, maybe_committed=False, node_id=process.node_id)
         except FatalError:
             self.ledger.failed(operation, maybe_committed=True, node_id=process.node_id)
         return operation
 
-    def begin_barrier(self, process: Process) -> None:
+    def begin_barrier(self, process: SimProcess) -> None:
         """Begin a barrier in its own thread, if there is a replica to call."""
 
         def begin() -> None:
@@ -140,7 +140,7 @@ class Callers:
             values.append(b"value-%d-" % self._written + b"x" * size)
         return tuple(values)
 
-    def read_back(self, process: Process, high_watermark: Offset) -> None:
+    def read_back(self, process: SimProcess, high_watermark: Offset) -> None:
         """Check that a linearizable read shows the committed log."""
         committed = self._environment.ghost.committed
         if not committed or high_watermark <= 0:

@@ -10,7 +10,7 @@ from fastquorum.sim.network import Host, Network, Packet
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import Swarm
-from fastquorum.sim.trace import Trace
+from fastquorum.sim.trace import SimTrace
 from fastquorum.types import Micros, NodeId
 
 CLUSTER_ID: Final = "simulated-quorum-0000A"
@@ -33,7 +33,7 @@ class Faults:
 class Environment:
     """The services of one simulated world."""
 
-    def __init__(self, swarm: Swarm, trace: Trace, prng: Prng) -> None:
+    def __init__(self, swarm: Swarm, trace: SimTrace, prng: Prng) -> None:
         self.swarm = swarm
         self.trace = trace
         self.scheduler = Scheduler()

@@ -9,8 +9,8 @@ from itertools import permutations
 from fastquorum.config import SECOND
 from fastquorum.raft import claims
 from fastquorum.sim.cluster.population import SETTLE_SESSIONS, Population
-from fastquorum.sim.invariants.clients import Operation
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.invariants.clients import TrackedAppend
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.report import Violation
 from fastquorum.sim.storage.watched_log import WatchedLog
 from fastquorum.sim.world import World
@@ -83,7 +83,7 @@ class Phases:
         limit_us = self._environment.now_us + 30 * (config.election_timeout_us + config.fetch_timeout_us) + 10 * SECOND
         if self._population is not None:
             limit_us += SETTLE_SESSIONS * self._population.context.session_us
-        probe: Operation | None = None
+        probe: TrackedAppend | None = None
         missing = "L1"
         while self._environment.now_us < limit_us:
             self._environment.run_for(config.election_timeout_us // 4)
@@ -188,7 +188,7 @@ class Phases:
             quorum = process.replica.raft.describe()
             population.context.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
 
-    def _recover(self, process: Process) -> None:
+    def _recover(self, process: SimProcess) -> None:
         """Check the disk as the real recovery finds it."""
         log = WatchedLog.open(process.disk, process.build.kernels, process.build.config, process.flusher)
         self._ghost.recovered(process.ghost, log)

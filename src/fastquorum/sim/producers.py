@@ -26,8 +26,8 @@ from fastquorum.node.lane.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.environment import Environment
-from fastquorum.sim.invariants.clients import Operation
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.invariants.clients import TrackedAppend
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.storage.identity import LogKind
@@ -42,7 +42,7 @@ class ProducerAppend:
 
     number: int
     """The number of the producer's earlier appends."""
-    operation: Operation
+    operation: TrackedAppend
     sequence: int
     sent_us: Micros = -1
     """When it was sent last, in microseconds; -1: it has to be sent."""
@@ -52,10 +52,10 @@ class ProducerAppend:
     """The epoch of that node then."""
 
 
-class Attempt:
+class ProducerAttempt:
     """One sending of one append, a `node.ports.AppendTicket`."""
 
-    def __init__(self, producer: "SimProducer", process: Process, append: ProducerAppend, epoch: int) -> None:
+    def __init__(self, producer: "SimProducer", process: SimProcess, append: ProducerAppend, epoch: int) -> None:
         self._producer = producer
         self._process = process
         self._append = append
@@ -72,7 +72,7 @@ class Attempt:
 class Fence:
     """The batch that opens an instance, a `node.ports.AppendTicket`."""
 
-    def __init__(self, producer: "SimProducer", process: Process, epoch: int, batch: bytes) -> None:
+    def __init__(self, producer: "SimProducer", process: SimProcess, epoch: int, batch: bytes) -> None:
         self.epoch = epoch
         self.batch = batch
         self._producer = producer
@@ -89,7 +89,7 @@ class Fence:
 class Former:
     """An append of a fenced instance, a `node.ports.AppendTicket`."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: SimProcess) -> None:
         self._process = process
 
     def committed(self, base_offset: Offset) -> None:
@@ -105,7 +105,7 @@ class SimProducer:
     def __init__(
         self,
         environment: Environment,
-        processes: Sequence[Process],
+        processes: Sequence[SimProcess],
         callers: Callers,
         prng: Prng,
         patience_us: Micros,
@@ -148,20 +148,20 @@ class SimProducer:
             process.as_caller(lambda: self._call(process, is_over=is_over))
         self._plan()
 
-    def interrupt(self, process: Process) -> None:
+    def interrupt(self, process: SimProcess) -> None:
         """Make a call between two steps of the replica's thread, only now and then: each makes more such moments."""
         if self._may_interrupt and process.takes_calls and self._callers.is_active:
             self._may_interrupt = False
             process.as_caller(lambda: self._call(process, is_over=False))
 
-    def _choose(self) -> Process | None:
+    def _choose(self) -> SimProcess | None:
         running = [process for process in self._processes if process.is_running]
         leading = [process for process in running if process.is_leading]
         if leading and self._prng.randrange(20):
             return self._prng.pick(leading)
         return self._prng.pick(running) if running else None
 
-    def _call(self, process: Process, *, is_over: bool) -> None:
+    def _call(self, process: SimProcess, *, is_over: bool) -> None:
         """Make one call from its own thread."""
         if self._epoch < 0:
             self._open(process)
@@ -182,7 +182,7 @@ class SimProducer:
         """Begin a new instance after its program ended; it sends all unacknowledged appends again."""
         self._former_epoch, self._epoch, self._fence = self._epoch, -1, None
 
-    def _open(self, process: Process) -> None:
+    def _open(self, process: SimProcess) -> None:
         if self._fence is not None and self._now_us - self._fence_sent_us < self._patience_us:
             return
         try:
@@ -244,7 +244,7 @@ class SimProducer:
         count = 1 if self._prng.randrange(3) else 2
         return tuple(b"produced-%d-%d" % (self._written, at) for at in range(count))
 
-    def _send(self, process: Process) -> None:
+    def _send(self, process: SimProcess) -> None:
         """Send all due appends in order, and all behind a repeated one, since the next leader may have none of them.
         Send nothing behind one that is under way elsewhere: a leader without batches of the producer takes any
         sequence."""
@@ -257,7 +257,7 @@ class SimProducer:
             append.sent_us, append.sent_epoch, append.sent_to = self._now_us, epoch, here
             batch = self._batch(process, append.operation.values, append.sequence, self._epoch)
             try:
-                self._append(process, batch, Attempt(self, process, append, self._epoch))
+                self._append(process, batch, ProducerAttempt(self, process, append, self._epoch))
             except RetriableError:
                 append.sent_us = -1
                 return  # what follows it is not its producer's next
@@ -269,14 +269,14 @@ class SimProducer:
         is_superseded = self.is_watchful and append.sent_epoch < epoch
         return append.sent_us < 0 or is_superseded or self._now_us - append.sent_us > self._patience_us
 
-    def _append_as_former(self, process: Process) -> None:
+    def _append_as_former(self, process: SimProcess) -> None:
         operation = self._ledger.begin(NO_NODE, self._values())
         self._ledger.failed(operation, maybe_committed=False, node_id=process.node_id)
         batch = self._batch(process, operation.values, self._sequence, self._former_epoch)
         with contextlib.suppress(RetriableError, FatalError):
             self._append(process, batch, Former(process))
 
-    def _batch(self, process: Process, values: tuple[bytes, ...], sequence: int, epoch: int) -> bytes:
+    def _batch(self, process: SimProcess, values: tuple[bytes, ...], sequence: int, epoch: int) -> bytes:
         return process.build.kernels.encode_values(
             values,
             base_offset=0,
@@ -287,7 +287,7 @@ class SimProducer:
             base_sequence=sequence,
         )
 
-    def _append(self, process: Process, batch: bytes, ticket: Attempt | Fence | Former) -> None:
+    def _append(self, process: SimProcess, batch: bytes, ticket: ProducerAttempt | Fence | Former) -> None:
         stamp = stamp_of(batch)
         process.replica.shell.append_encoded(bytearray(batch), stamp.record_count, ticket, process.now_us, stamp)
 
@@ -300,7 +300,7 @@ class SimProducer:
             text = f"append {operation.number} is acknowledged at {operation.base_offset} and at {base_offset}"
             raise Violation("S31", text, node_id)
 
-    def refused(self, append: ProducerAppend, epoch: int, error: FastQuorumError, process: Process) -> None:
+    def refused(self, append: ProducerAppend, epoch: int, error: FastQuorumError, process: SimProcess) -> None:
         """Check S31: a final refusal comes only behind an append that is not under way there, or after the instance."""
         if isinstance(error, UsageError) and epoch == self._epoch and append in self._unsettled:
             before = list(islice(self._unsettled, self._unsettled.index(append)))

@@ -21,7 +21,7 @@ from fastquorum.sim.swarm import (
     spared,
     with_snapshots_by_age,
 )
-from fastquorum.sim.trace import Trace
+from fastquorum.sim.trace import SimTrace
 from fastquorum.sim.world import World
 
 KernelChoice = Literal["mixed", "pure", "native"]
@@ -68,7 +68,7 @@ def run(
     prng = Prng(seed)
     swarm = spared(draw(prng, nodes), without)
     cluster = _cluster(seed, prng) if controller else None
-    trace = Trace(echo)
+    trace = SimTrace(echo)
     world = World(prng, swarm if cluster is None else cluster.applied(swarm), _twins(kernels), trace, cluster)
     violation: Violation | None = None
     try:

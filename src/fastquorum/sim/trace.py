@@ -11,7 +11,7 @@ from fastquorum.types import Micros
 KEPT_LINES: Final = 60
 
 
-class Trace:
+class SimTrace:
     """An append-only trace. `echo`, if given, gets every line at once (replay)."""
 
     def __init__(self, echo: Callable[[str], None] | None = None) -> None:

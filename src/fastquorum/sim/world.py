@@ -18,13 +18,13 @@ from fastquorum.sim.invariants.clients import Ledger
 from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.node.build import Twin, build_node
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.node.view import ProcessView
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.producers import SimProducer
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import ClusterSwarm, Swarm
-from fastquorum.sim.trace import Trace
+from fastquorum.sim.trace import SimTrace
 from fastquorum.storage.log.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Epoch, OffsetAndEpoch
@@ -46,7 +46,7 @@ class World:
         seed_prng: Prng,
         swarm: Swarm,
         twins: tuple[Twin, ...],
-        trace: Trace,
+        trace: SimTrace,
         cluster: ClusterSwarm | None = None,
     ) -> None:
         """Build a world; with a cluster the nodes are its controllers, and brokers register with them."""
@@ -56,10 +56,10 @@ class World:
         self.ledger = Ledger(environment.ghost)
         self.restarts = 0
         self.keeps_restarting = True
-        self.processes: list[Process] = []
+        self.processes: list[SimProcess] = []
         for node_id in range(1, swarm.voters + swarm.observers + 1):
             build = build_node(node_id, environment, twins, cluster)
-            self.processes.append(Process(environment, self, build, seed_prng.fork()))
+            self.processes.append(SimProcess(environment, self, build, seed_prng.fork()))
             environment.network.add_host(endpoint_of(node_id), self.processes[-1])
         self.core = self.processes
         """The processes that must be well in the end; they are started again when they have died."""
@@ -135,18 +135,18 @@ class World:
         state = read_checkpoint(process.disk, kernels, name)
         metadata.quorum.check_snapshot(process.node_id, snapshot.offset, state)
 
-    def interrupt(self, process: Process) -> None:
+    def interrupt(self, process: SimProcess) -> None:
         """Let callers and a producer call."""
         self.callers.interrupt(process)
         if self.producer is not None:
             self.producer.interrupt(process)
 
-    def came_back(self, process: Process) -> None:
+    def came_back(self, process: SimProcess) -> None:
         """Let a caller be first when a stopped process goes on, before it has looked at what came."""
         if self.producer is not None and self.producer.is_watchful:
             self.producer.interrupt(process)
 
-    def ended(self, process: Process) -> None:
+    def ended(self, process: SimProcess) -> None:
         """Start a process again a while after it died."""
         self.ledger.lost_with(process.node_id)
         if self.keeps_restarting and process in self.core:
@@ -154,7 +154,7 @@ class World:
             wait_us = self.prng.heavy_tail(rhythm // 2, 6 * rhythm)
             self.environment.scheduler.after(wait_us, lambda: self._restart(process))
 
-    def _restart(self, process: Process) -> None:
+    def _restart(self, process: SimProcess) -> None:
         if process.is_running or process not in self.core:
             return
         self.restarts += 1

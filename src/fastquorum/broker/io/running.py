@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send, View
+from fastquorum.broker.agent import Agent, Effect, Keep, MemberLink, MemberSend, View
 from fastquorum.broker.control_door import HangUp, Reply
 from fastquorum.broker.io.control_port import ControlPort
 from fastquorum.broker.io.keeping import Keeping, Kept
@@ -265,10 +265,10 @@ class RunningMember(handles.Guarded):
         for event in events:
             now = now_us()
             if isinstance(event, PeerAnswer):
-                link = Link(event.source)
+                link = MemberLink(event.source)
                 self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
             elif isinstance(event, UnansweredRequest):
-                link = Link(event.destination)
+                link = MemberLink(event.destination)
                 if event.unsupported:
                     reason = _NO_CONTROLLER.format(API[event.api_key].name)
                 else:
@@ -280,7 +280,7 @@ class RunningMember(handles.Guarded):
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, MemberSend):
                 now = now_us()
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now))
             elif isinstance(effect, Keep):

@@ -8,7 +8,7 @@ from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.refusals import Refused
 from fastquorum.controller.state.controller_state import ControllerState, without
 from fastquorum.controller.state.index import PartitionKey
-from fastquorum.controller.state.partition_change import Election, is_online
+from fastquorum.controller.state.partition_change import ElectionKind, is_online
 from fastquorum.types import Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -57,7 +57,7 @@ def _error(state: ControllerState, broker: Broker, key: PartitionKey) -> ErrorCo
 
 def _moved(state: ControllerState, broker: Broker, key: PartitionKey, directory: Uuid) -> Message | None:
     if is_online(directory, broker.directories):
-        change = state.change(key, election=Election.ONLINE)
+        change = state.change(key, election=ElectionKind.ONLINE)
     else:
         change = state.change(key, gone=broker.id)
         change.isr = without(change.isr, broker.id)

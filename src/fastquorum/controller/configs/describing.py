@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fastquorum.controller.configs.loggers import INTEGER
-from fastquorum.controller.configs.nodes import DYNAMIC_CONFIGS, NodeConfigs, Source, Started, Synonym, is_secret
+from fastquorum.controller.configs.nodes import (
+    DYNAMIC_CONFIGS,
+    ConfigSource,
+    NodeConfigs,
+    StartValues,
+    Synonym,
+    is_secret,
+)
 from fastquorum.controller.definitions.client_metrics import METRICS_CONFIGS
 from fastquorum.controller.definitions.definition import ConfigType, Definition
 from fastquorum.controller.definitions.groups import GROUP_CONFIGS
@@ -30,7 +37,7 @@ LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Legal names of topics."""
 
 
-def described(image: Image, started: Started, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def described(image: Image, started: StartValues, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Return the response. If one resource has an unknown type, all are refused. Naming a resource twice is an error:
     thousands of answers would keep the quorum waiting."""
     if any(each.resource_type not in _TYPES for each in request.resources):
@@ -66,12 +73,12 @@ def _refused(resource: RequestedResource, code: ErrorCode, text: str) -> Describ
 class _Describing:
     """Describes the resources of one request."""
 
-    def __init__(self, image: Image, started: Started, request: DescribeConfigsRequest) -> None:
+    def __init__(self, image: Image, started: StartValues, request: DescribeConfigsRequest) -> None:
         self._image = image
         self._node = NodeConfigs(started, image.configs)
         self._has_synonyms = request.include_synonyms
         self._has_documentation = request.include_documentation
-        self._inherited: dict[Source, dict[str, Entry]] = {}
+        self._inherited: dict[ConfigSource, dict[str, Entry]] = {}
         """The entries of topics, or of groups, where nothing is set: the same for all."""
 
     def entries(self, resource: RequestedResource) -> list[Entry]:
@@ -93,7 +100,7 @@ class _Describing:
                 return self._of_subscription(name)
         if not name:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return self._of_all_and_own(GROUP_CONFIGS, self._set(ResourceType.GROUP, name), Source.GROUP)
+        return self._of_all_and_own(GROUP_CONFIGS, self._set(ResourceType.GROUP, name), ConfigSource.GROUP)
 
     def _set(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         return self._image.configs.get(Resource(kind, name), {})
@@ -105,10 +112,10 @@ class _Describing:
             raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"There is no topic of the name {name[:249]!r}.")
         if self._image.topics.named(name) is None:
             raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return self._of_all_and_own(TOPIC_CONFIGS, self._set(ResourceType.TOPIC, name), Source.TOPIC)
+        return self._of_all_and_own(TOPIC_CONFIGS, self._set(ResourceType.TOPIC, name), ConfigSource.TOPIC)
 
     def _of_all_and_own(
-        self, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source
+        self, definitions: Mapping[str, Definition], values: Mapping[str, str], own: ConfigSource
     ) -> list[Entry]:
         inherited = self._inherited.get(own)
         if inherited is None:
@@ -117,7 +124,9 @@ class _Describing:
         changed = {each: self._entry(each, definitions, values, own) for each in values}
         return [entry for _, entry in sorted({**inherited, **changed}.items())]
 
-    def _entry(self, name: str, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source) -> Entry:
+    def _entry(
+        self, name: str, definitions: Mapping[str, Definition], values: Mapping[str, str], own: ConfigSource
+    ) -> Entry:
         """Return an entry: its own value, else this node's, else the fixed default."""
         known = definitions.get(name, Definition(ConfigType.UNKNOWN))
         is_hidden = is_secret(known.type)
@@ -128,10 +137,12 @@ class _Describing:
             synonyms = [Synonym(name, value, own), *synonyms]
         return self._described_entry(name, value, known.type, synonyms, is_hidden=is_hidden)
 
-    def _fixed(self, name: str, known: Definition, own: Source) -> list[Synonym]:
+    def _fixed(self, name: str, known: Definition, own: ConfigSource) -> list[Synonym]:
         """Return the synonym of a default that no node sets: only groups list it as one."""
         return (
-            [Synonym(name, known.default, Source.DEFAULT)] if own is Source.GROUP and known.default is not None else []
+            [Synonym(name, known.default, ConfigSource.DEFAULT)]
+            if own is ConfigSource.GROUP and known.default is not None
+            else []
         )
 
     # --- nodes and subscriptions --------------------------------------------------------------------------------------
@@ -151,7 +162,7 @@ class _Describing:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected broker id: this is node {own}, ask {name} itself")
 
     def _of_all(self, name: str, value: str) -> Entry:
-        synonyms = [each for each in self._node.synonyms(name) if each.source is Source.DYNAMIC_DEFAULT_BROKER]
+        synonyms = [each for each in self._node.synonyms(name) if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER]
         return self._node_entry(name, value, synonyms)
 
     def _node_entry(self, name: str, value: str | None, synonyms: Sequence[Synonym]) -> Entry:
@@ -168,7 +179,7 @@ class _Describing:
         for each in sorted({*METRICS_CONFIGS, *values}):
             known = METRICS_CONFIGS.get(each, Definition(ConfigType.UNKNOWN))
             value = known.canonical(values[each]) if each in values else known.default
-            synonyms = [Synonym(each, value or "", Source.CLIENT_METRICS)] if each in values else []
+            synonyms = [Synonym(each, value or "", ConfigSource.CLIENT_METRICS)] if each in values else []
             entries.append(self._described_entry(each, value, known.type, synonyms, is_hidden=False))
         return entries
 
@@ -178,7 +189,7 @@ class _Describing:
         return Entry(
             name=name,
             value=None if is_hidden else value,
-            config_source=synonyms[0].source if synonyms else Source.DEFAULT,
+            config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
             is_sensitive=is_hidden,
             synonyms=[
                 Entry.DescribeConfigsSynonym(

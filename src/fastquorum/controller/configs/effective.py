@@ -10,7 +10,7 @@ from typing import Final
 
 from immutables import Map
 
-from fastquorum.controller.configs.nodes import NodeConfigs, Source, Started, milliseconds_in
+from fastquorum.controller.configs.nodes import ConfigSource, NodeConfigs, StartValues, milliseconds_in
 from fastquorum.controller.definitions.checks import INT_MAX, is_whole, trimmed
 from fastquorum.controller.definitions.topics import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
 from fastquorum.kernels.messages import Alike
@@ -19,7 +19,7 @@ from fastquorum.wire.messages.topics import CreateTopicsResponse
 
 Entry = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
 
-_KAFKA: Final = NodeConfigs(Started(NO_NODE, {}, {}, {}), Map())
+_KAFKA: Final = NodeConfigs(StartValues(NO_NODE, {}, {}, {}), Map())
 """A node without any value of its own."""
 TOPIC_DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
     {name: _KAFKA.of_topics(known) for name, known in TOPIC_CONFIGS.items()}
@@ -35,9 +35,9 @@ class EffectiveConfigs:
         self.own: Final = own
         self.everybodys: Final = everybodys
         layers = (
-            (Source.DYNAMIC_BROKER, own),
-            (Source.DYNAMIC_DEFAULT_BROKER, everybodys),
-            (Source.STATIC_BROKER, static),
+            (ConfigSource.DYNAMIC_BROKER, own),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, everybodys),
+            (ConfigSource.STATIC_BROKER, static),
         )
         names = sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
         self._inherited: Final = Alike(_inherited(name, layers) for name in names)
@@ -47,17 +47,17 @@ class EffectiveConfigs:
         results: no caller may change them."""
         if not given:
             return self._inherited
-        own = [Entry(name=name, value=value, config_source=Source.TOPIC) for name, value in given.items()]
+        own = [Entry(name=name, value=value, config_source=ConfigSource.TOPIC) for name, value in given.items()]
         others = (each for each in self._inherited if each.name not in given)
         return sorted((*others, *own), key=lambda each: each.name)
 
 
-def _inherited(name: str, layers: tuple[tuple[Source, Mapping[str, str]], ...]) -> Entry:
+def _inherited(name: str, layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...]) -> Entry:
     for source, layer in layers:
         for synonym in TOPIC_CONFIGS[name].synonyms:
             if synonym in layer:
                 return Entry(name=name, value=_converted(synonym, layer[synonym]), config_source=source)
-    return Entry(name=name, value=TOPIC_DEFAULTS[name], config_source=Source.DEFAULT)
+    return Entry(name=name, value=TOPIC_DEFAULTS[name], config_source=ConfigSource.DEFAULT)
 
 
 def _converted(synonym: str, text: str) -> str:

@@ -61,7 +61,7 @@ _IN_MS: Final = (("minutes", 60_000), ("hours", 3_600_000))
 _CHECKS: Final = {known.synonyms[0]: known.check for known in TOPIC_CONFIGS.values() if known.synonyms}
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """The source of a value, numbered as in DescribeConfigs."""
 
     TOPIC = 1
@@ -73,7 +73,7 @@ class Source(IntEnum):
     GROUP = 8
 
 
-class Started(NamedTuple):
+class StartValues(NamedTuple):
     """The start values of one node."""
 
     node_id: NodeId
@@ -89,24 +89,24 @@ class Synonym(NamedTuple):
 
     name: str
     value: str
-    source: Source
+    source: ConfigSource
 
 
 class NodeConfigs:
     """The configurations of one node in one image."""
 
-    def __init__(self, started: Started, configs: Configs) -> None:
+    def __init__(self, started: StartValues, configs: Configs) -> None:
         self.started: Final = started
         self._definitions = {**STATIC_CONFIGS, **CLUSTER_CONFIGS, **NODE_CONFIGS, **started.definitions}
         own: Mapping[str, str] = configs.get(Resource(ResourceType.BROKER, str(started.node_id)), {})
         everybodys: Mapping[str, str] = configs.get(Resource(ResourceType.BROKER, ""), {})
         self.set_for_all: Final = {name: text for name, text in self._usable(everybodys) if _is_for_all(name)}
         defaults = {name: each.default for name, each in self._definitions.items() if each.default is not None}
-        self._layers: tuple[tuple[Source, Mapping[str, str]], ...] = (
-            (Source.DYNAMIC_BROKER, dict(self._usable(own))),
-            (Source.DYNAMIC_DEFAULT_BROKER, self.set_for_all),
-            (Source.STATIC_BROKER, started.static),
-            (Source.DEFAULT, defaults),
+        self._layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
+            (ConfigSource.DYNAMIC_BROKER, dict(self._usable(own))),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, self.set_for_all),
+            (ConfigSource.STATIC_BROKER, started.static),
+            (ConfigSource.DEFAULT, defaults),
         )
 
     @property

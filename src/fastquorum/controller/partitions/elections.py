@@ -13,7 +13,7 @@ from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.refusals import Refused, brief
 from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.controller.state.index import PartitionKey
-from fastquorum.controller.state.partition_change import Election
+from fastquorum.controller.state.partition_change import ElectionKind
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
@@ -22,7 +22,7 @@ PIECE_PARTITIONS: Final = 500
 """Partitions that one piece looks at: some milliseconds, if no leader can be elected."""
 _Results = ElectLeadersResponse.ReplicaElectionResult
 _Result = _Results.PartitionResult
-_ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+_ELECTIONS: Final = {0: ElectionKind.PREFERRED, 1: ElectionKind.UNCLEAN}
 _TEXTS: Final = {
     ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
@@ -63,7 +63,7 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decis
 
 
 def _elect_named(
-    state: ControllerState, name: str, number: int, election: Election, elected: dict[PartitionKey, Message]
+    state: ControllerState, name: str, number: int, election: ElectionKind, elected: dict[PartitionKey, Message]
 ) -> _Result:
     topic = state.image.topics.named(name)
     partition = None if topic is None else topic.partitions.get(number)
@@ -79,7 +79,7 @@ def _elect(
     topic: Topic,
     number: int,
     partition: Partition,
-    election: Election,
+    election: ElectionKind,
     elected: dict[PartitionKey, Message],
 ) -> _Result:
     key = PartitionKey(topic.id, number)
@@ -89,8 +89,8 @@ def _elect(
     else:
         record = state.change(key, election=election).record()
         nobody = {
-            Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-            Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            ElectionKind.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ElectionKind.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
         }[election]
         code = nobody if record is None else ErrorCode.NONE
     if record is not None:
@@ -98,8 +98,8 @@ def _elect(
     return _Result(partition_id=number, error_code=code, error_message=_TEXTS.get(code))
 
 
-def _lacks(partition: Partition, election: Election) -> bool:
-    if election is Election.PREFERRED:
+def _lacks(partition: Partition, election: ElectionKind) -> bool:
+    if election is ElectionKind.PREFERRED:
         return partition.leader != partition.preferred_leader
     return not partition.has_leader
 
@@ -154,7 +154,7 @@ def _preferred(state: ControllerState, key: PartitionKey) -> Message | None:
     first = partition.preferred_leader
     if first not in (partition.isr or partition.elr) or not state.is_active(first):
         return None
-    return state.change(key, election=Election.PREFERRED).record()
+    return state.change(key, election=ElectionKind.PREFERRED).record()
 
 
 def _any(state: ControllerState, key: PartitionKey) -> Message | None:

@@ -9,7 +9,7 @@ from fastquorum.controller.partitions.assignments import check_assignment
 from fastquorum.controller.partitions.topics import RECORDS_MAX
 from fastquorum.controller.refusals import TopicFault
 from fastquorum.controller.state.controller_state import ControllerState
-from fastquorum.controller.state.placement import PlacementError, Random
+from fastquorum.controller.state.placement import PlacementError, PlacementRandom
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -19,7 +19,7 @@ _Wanted = CreatePartitionsRequest.CreatePartitionsTopic
 _Made = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def create_partitions(state: ControllerState, request: CreatePartitionsRequest, chance: Random) -> Decision:
+def create_partitions(state: ControllerState, request: CreatePartitionsRequest, chance: PlacementRandom) -> Decision:
     """Decide a CreatePartitions; each topic is answered for itself, once; all possible changes are one batch."""
     times = Counter(each.name for each in request.topics)
     twice = [name for name, count in times.items() if count > 1]
@@ -40,7 +40,7 @@ def create_partitions(state: ControllerState, request: CreatePartitionsRequest, 
     return Decision(answer, [] if request.validate_only else records)
 
 
-def _create(state: ControllerState, wanted: _Wanted, chance: Random, most: int) -> list[Message]:
+def _create(state: ControllerState, wanted: _Wanted, chance: PlacementRandom, most: int) -> list[Message]:
     topic = state.image.topics.named(wanted.name)
     if topic is None:
         raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
@@ -66,7 +66,7 @@ def _create(state: ControllerState, wanted: _Wanted, chance: Random, most: int) 
 
 
 def _assignments(
-    state: ControllerState, wanted: _Wanted, present: int, factor: int, chance: Random
+    state: ControllerState, wanted: _Wanted, present: int, factor: int, chance: PlacementRandom
 ) -> list[tuple[NodeId, ...]]:
     count = wanted.count - present
     if wanted.assignments is None:

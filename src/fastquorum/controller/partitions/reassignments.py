@@ -14,7 +14,7 @@ from fastquorum.controller.partitions.assignments import check_replicas
 from fastquorum.controller.refusals import TopicFault
 from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.controller.state.index import PartitionKey
-from fastquorum.controller.state.partition_change import Election, Nodes, PartitionChange
+from fastquorum.controller.state.partition_change import ElectionKind, Nodes, PartitionChange
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.partitions import (
@@ -100,7 +100,7 @@ def towards(partition: Partition, target: Nodes) -> Moving:
 def _begun(state: ControllerState, key: PartitionKey, target: Iterable[int], may_resize: bool) -> PartitionChange:
     target = tuple(target)
     check_replicas(state, target)
-    change = state.change(key, election=Election.ONLINE)
+    change = state.change(key, election=ElectionKind.ONLINE)
     before = change.before
     present = len([each for each in before.replicas if each not in before.removing])
     if not may_resize and present != len(target):

@@ -17,7 +17,7 @@ from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.partitions.assignments import check_assignment
 from fastquorum.controller.refusals import Refused, TopicFault
 from fastquorum.controller.state.controller_state import ControllerState
-from fastquorum.controller.state.placement import PlacementError, Placer, Random
+from fastquorum.controller.state.placement import PlacementError, PlacementRandom, Placer
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -46,7 +46,7 @@ _Deleted = DeleteTopicsResponse.DeletableTopicResult
 # --- creating ---------------------------------------------------------------------------------------------------------
 
 
-def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: Random) -> Decision:
+def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: PlacementRandom) -> Decision:
     """Decide a CreateTopics; each topic is answered for itself, once; all that can be created are one batch.
 
     Raises:
@@ -112,7 +112,7 @@ def _name_fault(name: str) -> str:
 class _Creation:
     """Creates the topics of one request; facts that they share are looked up once."""
 
-    def __init__(self, state: ControllerState, chance: Random) -> None:
+    def __init__(self, state: ControllerState, chance: PlacementRandom) -> None:
         self._state = state
         self._chance = chance
         self._level = state.level
@@ -198,7 +198,7 @@ def _assigned(state: ControllerState, requested: _Requested) -> list[tuple[NodeI
     return [found[number] for number in range(len(found))]
 
 
-def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
+def new_topic_id(state: ControllerState, chance: PlacementRandom) -> Uuid:
     """Return a random id that is not taken."""
     while True:
         found = random_id(chance)

@@ -11,7 +11,7 @@ _NEVER: Final = 1 << 60
 """The load of a broker that must not be chosen."""
 
 
-class Board:
+class WorkingPlacement:
     """The placement of one layout; `move` changes it in place."""
 
     def __init__(self, layout: Layout) -> None:

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import Board
+from fastquorum.controller.planning.board import WorkingPlacement
 from fastquorum.controller.planning.layout import NOBODY, Flags, counts
 
 _ROUNDS_MAX = 8
 Ints = npt.NDArray[np.int64]
 
 
-def balance_leaders(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
+def balance_leaders(board: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
     """Reorder replicas; return the changed partitions. A broker above the tolerated number of leads gives some to
     another one with a replica and fewer leads; in rounds, since that one may give others away. Nothing is taken from
     inactive brokers: they may come back."""
@@ -41,7 +41,7 @@ def _high(total: int, brokers: int, tolerance: float) -> int:
     return max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9))
 
 
-def _hand_over(board: Board, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:
+def _hand_over(board: WorkingPlacement, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:
     replicas, is_usable = board.replicas, board.brokers.is_active
     wanted = int(led[place]) - high
     rows = rows[~is_fixed[rows]]

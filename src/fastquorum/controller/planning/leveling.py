@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import Board, by_broker
+from fastquorum.controller.planning.board import WorkingPlacement, by_broker
 from fastquorum.controller.planning.layout import NOBODY, Flags, racks_of
 
 _ROUNDS_MAX: Final = 8
@@ -34,7 +34,7 @@ class _Bounds(NamedTuple):
         return cls(max(low, 0), max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9)))
 
 
-def balance_replicas(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
+def balance_replicas(board: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
     """Level the placement; return the changed partitions, some perhaps more than once."""
     if len(board.usable) < 2:
         return np.zeros(0, np.int64)
@@ -64,7 +64,7 @@ class _Way(NamedTuple):
     than `below`: a guess, never too few."""
 
 
-def _anywhere(board: Board) -> _Way:
+def _anywhere(board: WorkingPlacement) -> _Way:
     def hopeful(rows: Ints, place: int, below: int) -> Ints:
         if len(board.members) == 1:
             return rows if board.load[board.usable].min() < below else rows[:0]
@@ -83,7 +83,7 @@ def _anywhere(board: Board) -> _Way:
     return _Way(board.least_loaded, hopeful)
 
 
-def _in_rack(board: Board) -> _Way:
+def _in_rack(board: WorkingPlacement) -> _Way:
     def hopeful(rows: Ints, place: int, below: int) -> Ints:
         mates = board.members[board.racks[place]]
         is_any = (board.load[mates] < below) & board.brokers.is_active[mates]
@@ -92,7 +92,7 @@ def _in_rack(board: Board) -> _Way:
     return _Way(board.least_in_rack_of, hopeful)
 
 
-def _level(board: Board, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _Way) -> Iterator[int]:
+def _level(board: WorkingPlacement, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _Way) -> Iterator[int]:
     if len(places) == 0 or not ((board.load[places] > bounds.high) | (board.load[places] < bounds.low)).any():
         return
     rows, ends = by_broker(board.replicas, board.brokers.total)
@@ -110,12 +110,12 @@ def _level(board: Board, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _W
                 yield from _shed(board, place, held, way, down_to=down_to, upto=upto)
 
 
-def _most_first(board: Board, places: Ints) -> list[int]:
+def _most_first(board: WorkingPlacement, places: Ints) -> list[int]:
     return sorted(places.tolist(), key=lambda place: (-int(board.load[place]), place))
 
 
 def _shed(
-    board: Board, place: int, held: Callable[[int], Ints], way: _Way, *, down_to: int, upto: int
+    board: WorkingPlacement, place: int, held: Callable[[int], Ints], way: _Way, *, down_to: int, upto: int
 ) -> Iterator[int]:
     """Move replicas from a broker until it has `down_to`, to brokers with less than `upto`."""
     while board.load[place] > down_to:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import Board
+from fastquorum.controller.planning.board import WorkingPlacement
 from fastquorum.controller.planning.layout import NOBODY, Brokers, Flags, Layout, Numbers
 from fastquorum.controller.planning.leading import balance_leaders
 from fastquorum.controller.planning.leveling import balance_replicas
@@ -82,7 +82,7 @@ def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
         raise UsageError(f"broker {alive[0]} is active, not dead", "fence it first")
     if not 0 <= limits.tolerance < np.inf:
         raise UsageError(f"a tolerance of {limits.tolerance}", "0 or more, as a part of the average: 0.1")
-    board = Board(layout)
+    board = WorkingPlacement(layout)
     reasons = np.zeros(len(layout.replicas), np.int8)
     is_fixed = layout.is_moving | (layout.leaders == NOBODY)
     stuck = _replace_dead(board, dead, is_fixed, layout.is_moving, reasons)
@@ -96,7 +96,7 @@ def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
 
 
 def _replace_dead(
-    board: Board, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
+    board: WorkingPlacement, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int64]:
     """Replace each dead replica in its place of the order; return the partitions where that is impossible."""
     is_dead = np.append(dead, False)[board.replicas]
@@ -115,7 +115,7 @@ def _replace_dead(
     return np.array(stuck, np.int64)
 
 
-def _spread_racks(board: Board, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
+def _spread_racks(board: WorkingPlacement, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
     """Move replicas that share a rack to a rack without one, as long as there are both."""
     for row in np.flatnonzero(board.lacks_racks() & ~is_fixed).tolist():
         while True:
@@ -129,7 +129,7 @@ def _spread_racks(board: Board, is_fixed: Flags, reasons: npt.NDArray[np.int8]) 
             reasons[row] |= Reason.RACK
 
 
-def _skipped(board: Board, dead: Flags, layout: Layout, limits: Limits) -> int:
+def _skipped(board: WorkingPlacement, dead: Flags, layout: Layout, limits: Limits) -> int:
     is_wrong = np.append(dead, False)[layout.replicas].any(axis=1)
     if limits.racks:
         is_wrong |= board.lacks_racks()
@@ -137,7 +137,7 @@ def _skipped(board: Board, dead: Flags, layout: Layout, limits: Limits) -> int:
 
 
 def _plan(
-    layout: Layout, board: Board, reasons: npt.NDArray[np.int8], stuck: npt.NDArray[np.int64], skipped: int
+    layout: Layout, board: WorkingPlacement, reasons: npt.NDArray[np.int8], stuck: npt.NDArray[np.int64], skipped: int
 ) -> Plan:
     rows = np.flatnonzero((board.replicas != layout.replicas).any(axis=1))
     before, after = layout.replicas[rows], board.replicas[rows]

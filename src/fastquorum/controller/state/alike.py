@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from fastquorum.controller.image.topics import Topics
 
 
-class AlikeNames:
+class TopicNameCollisions:
     """Names of topics that collide in metrics; mutable; belongs to the active controller."""
 
     def __init__(self, topics: Callable[[], Topics]) -> None:

@@ -20,12 +20,12 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.image.vector import Make
-from fastquorum.controller.state.alike import AlikeNames
+from fastquorum.controller.state.alike import TopicNameCollisions
 from fastquorum.controller.state.broker_info import is_legacy
 from fastquorum.controller.state.heartbeats import Heartbeats
-from fastquorum.controller.state.homes import Homes, default_directory
+from fastquorum.controller.state.homes import ReplicaCandidates, default_directory
 from fastquorum.controller.state.index import PartitionIndex, PartitionKey
-from fastquorum.controller.state.partition_change import Election, PartitionChange, Rules
+from fastquorum.controller.state.partition_change import ElectionKind, PartitionChange, Rules
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
 from fastquorum.wire.message import Message
@@ -101,7 +101,7 @@ class _ChangeRules(NamedTuple):
     gone: NodeId | None
     back: NodeId | None
     rules: Rules
-    election: Election
+    election: ElectionKind
     """The election that the topic's configuration allows."""
 
     def are_of(self, image: Image, topic_id: Uuid, gone: NodeId | None, back: NodeId | None) -> bool:
@@ -148,13 +148,13 @@ class ControllerState:
         """The offset of the next record that is appended."""
         self._make: Final = make
         self.index: Final = PartitionIndex(lambda: self.image.topics)
-        self.alike: Final = AlikeNames(lambda: self.image.topics)
+        self.alike: Final = TopicNameCollisions(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1, steady)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
         self._own: Final = Resource(ResourceType.BROKER, str(node_id))
-        self._homes = Homes(image.brokers)
+        self._homes = ReplicaCandidates(image.brokers)
         self._effective: EffectiveConfigs | None = None
         self._change_rules: _ChangeRules | None = None
         """The rules that were used last: many partitions of one topic change together."""
@@ -235,10 +235,10 @@ class ControllerState:
         return self.homes.is_active(broker_id)
 
     @property
-    def homes(self) -> Homes:
+    def homes(self) -> ReplicaCandidates:
         """The brokers that can have replicas now."""
         if self._homes.brokers is not self.image.brokers:
-            self._homes = Homes(self.image.brokers)
+            self._homes = ReplicaCandidates(self.image.brokers)
         return self._homes
 
     @property
@@ -285,7 +285,7 @@ class ControllerState:
         *,
         gone: NodeId | None = None,
         back: NodeId | None = None,
-        election: Election | None = None,
+        election: ElectionKind | None = None,
     ) -> PartitionChange:
         """Begin a partition's change, in which `gone` may not lead, though it is still registered as active, and `back`
         may, though it is registered as fenced. The election is the one that the topic allows, unless given.
@@ -303,7 +303,7 @@ class ControllerState:
         *,
         gone: NodeId | None = None,
         back: NodeId | None = None,
-        election: Election | None = None,
+        election: ElectionKind | None = None,
     ) -> PartitionChange:
         """Begin a change, as `change` does, of a partition that was looked up already."""
         change_rules = self._change_rules
@@ -324,7 +324,7 @@ class ControllerState:
             self.homes.online_directories,
             self.default_directory,
         )
-        election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        election = ElectionKind.UNCLEAN if self.allows_unclean_election(topic) else ElectionKind.ONLINE
         return _ChangeRules(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:

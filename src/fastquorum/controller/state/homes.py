@@ -14,7 +14,7 @@ NEW_MAX: Final = 10_000
 """Most new partitions that are kept: more than three replicas on twenty brokers can make."""
 
 
-class Homes:
+class ReplicaCandidates:
     """Facts of these registrations that placements need: brokers that may lead, candidates for replicas,
     directories."""
 

@@ -25,7 +25,7 @@ from fastquorum.wire.records.topics import PartitionChangeRecord
 Nodes = tuple[NodeId, ...]
 
 
-class Election(Enum):
+class ElectionKind(Enum):
     """The replica that an election looks for."""
 
     ONLINE = auto()
@@ -83,7 +83,7 @@ class PartitionChange:
         partition_id: int,
         before: Partition,
         rules: Rules,
-        election: Election = Election.ONLINE,
+        election: ElectionKind = ElectionKind.ONLINE,
     ) -> None:
         self.topic_id, self.partition_id, self.before = topic_id, partition_id, before
         self.rules, self.election = rules, election
@@ -174,15 +174,15 @@ class PartitionChange:
     def _leader(self) -> tuple[NodeId, bool]:
         """Return the new leader, and whether that election is unclean."""
         present = self.before.leader
-        if self.election is not Election.PREFERRED and self._is_good(present):
+        if self.election is not ElectionKind.PREFERRED and self._is_good(present):
             return present, False
-        first = (self.replicas[0],) if self.election is Election.PREFERRED else ()
+        first = (self.replicas[0],) if self.election is ElectionKind.PREFERRED else ()
         for each in (*first, present, *self.replicas):
             if self._is_good(each):
                 return each, False
         if self._last_known_leader_is_back():
             return self.before.last_known_elr[0], True
-        if self.election is Election.UNCLEAN:
+        if self.election is ElectionKind.UNCLEAN:
             for each in self.replicas:
                 if self._is_alive(each):
                     return each, True

@@ -12,7 +12,7 @@ from fastquorum.types import NodeId
 T = TypeVar("T")
 
 
-class Random(Protocol):
+class PlacementRandom(Protocol):
     """An injected random source: `random.Random` in a node, the seed's generator in the simulator."""
 
     def randrange(self, stop: int, /) -> int: ...
@@ -33,7 +33,7 @@ class PlacementError(Exception):
 class _Turns:
     """Brokers that take turns; the first moves on from partition to partition."""
 
-    def __init__(self, brokers: Sequence[NodeId], chance: Random) -> None:
+    def __init__(self, brokers: Sequence[NodeId], chance: PlacementRandom) -> None:
         self.brokers = brokers
         self._offset = chance.randrange(len(brokers)) if brokers else 0
         self._taken = 0
@@ -53,22 +53,22 @@ class _Turns:
         self._taken = taken + 1
         return self.brokers[(self._offset + taken) % count]
 
-    def shuffle(self, chance: Random) -> None:
+    def shuffle(self, chance: PlacementRandom) -> None:
         self.brokers = _shuffled(self.brokers, chance)
 
 
 class _Rack:
-    def __init__(self, unfenced: Sequence[NodeId], fenced: Sequence[NodeId], chance: Random) -> None:
+    def __init__(self, unfenced: Sequence[NodeId], fenced: Sequence[NodeId], chance: PlacementRandom) -> None:
         self.unfenced = _Turns(unfenced, chance)
         self.fenced = _Turns(fenced, chance)
 
-    def shuffle(self, chance: Random) -> None:
+    def shuffle(self, chance: PlacementRandom) -> None:
         self.unfenced.shuffle(chance)
         self.fenced.shuffle(chance)
 
 
 class _Racks:
-    def __init__(self, candidates: "Candidates", chance: Random) -> None:
+    def __init__(self, candidates: "Candidates", chance: PlacementRandom) -> None:
         self._chance = chance
         self._racks: Sequence[_Rack] = [_Rack(*each, chance) for each in candidates.racks]
         self._unfenced_count = candidates.unfenced_count
@@ -127,7 +127,7 @@ class Candidates:
         self.count: Final = len(brokers)
         self.unfenced_count: Final = sum(not each.fenced for each in brokers)
 
-    def place(self, partition_count: int, replica_count: int, chance: Random) -> list[tuple[NodeId, ...]]:
+    def place(self, partition_count: int, replica_count: int, chance: PlacementRandom) -> list[tuple[NodeId, ...]]:
         """Return the replicas of each partition, the first its preferred leader. PlacementError."""
         return Placer(self, chance).place(partition_count, replica_count)
 
@@ -135,7 +135,7 @@ class Candidates:
 class Placer:
     """Places the topics of one request; brokers take turns over all of them as over the partitions of one."""
 
-    def __init__(self, candidates: Candidates, chance: Random) -> None:
+    def __init__(self, candidates: Candidates, chance: PlacementRandom) -> None:
         self._candidates = candidates
         self._chance = chance
         self._racks: _Racks | None = None
@@ -157,7 +157,7 @@ class Placer:
         return [racks.place(replica_count) for _ in range(partition_count)]
 
 
-def _shuffled(items: Sequence[T], chance: Random) -> list[T]:
+def _shuffled(items: Sequence[T], chance: PlacementRandom) -> list[T]:
     shuffled = list(items)
     for last in range(len(shuffled) - 1, 0, -1):
         other = chance.randrange(last + 1)

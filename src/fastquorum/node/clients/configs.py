@@ -10,7 +10,7 @@ from typing import Final
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.configs.describing import Described, Entry, RequestedResource, chosen, described
-from fastquorum.controller.configs.nodes import Source, Started
+from fastquorum.controller.configs.nodes import ConfigSource, StartValues
 from fastquorum.controller.definitions.checks import anything
 from fastquorum.controller.definitions.definition import ConfigType, Definition
 from fastquorum.controller.definitions.dynamic import CLUSTER_CONFIGS
@@ -98,18 +98,18 @@ class ConfigAnswers:
             "retention.ms": "-1",
             "segment.bytes": str(config.segment_bytes),
         }
-        return chosen(wanted, [_entry(name, value, Source.DEFAULT) for name, value in values.items()])
+        return chosen(wanted, [_entry(name, value, ConfigSource.DEFAULT) for name, value in values.items()])
 
     def _of_own_node(self, wanted: RequestedResource) -> list[Entry]:
         values = {each.keys[0]: setting_text(each, self._context.config) for each in _NUMBERS}
-        return chosen(wanted, [_entry(name, value, Source.STATIC_BROKER) for name, value in values.items()])
+        return chosen(wanted, [_entry(name, value, ConfigSource.STATIC_BROKER) for name, value in values.items()])
 
 
-def _entry(name: str, value: str, source: Source) -> Entry:
+def _entry(name: str, value: str, source: ConfigSource) -> Entry:
     return Entry(name=name, value=value, read_only=True, config_source=source, documentation=None)
 
 
-def started(node_id: NodeId, config: QuorumConfig, settings: ControllerSettings) -> Started:
+def started(node_id: NodeId, config: QuorumConfig, settings: ControllerSettings) -> StartValues:
     """What the node runs by, under Kafka's names where Kafka has one: what is not its default, it was told."""
     usual = QuorumConfig()
     values = {each.keys[0]: setting_text(each, config) for each in _NUMBERS}
@@ -120,7 +120,7 @@ def started(node_id: NodeId, config: QuorumConfig, settings: ControllerSettings)
     topics = {each: str(getattr(settings, each.name)).lower() for each in _OF_TOPICS}
     static |= {each.keys[0]: value for each, value in topics.items() if value != default_text(each)}
     static |= {"node.id": str(node_id), "broker.id": str(node_id), "process.roles": "controller"}
-    return Started(
+    return StartValues(
         node_id,
         static,
         {name: Definition(_type_of(name), default, anything) for name, default in defaults.items()},

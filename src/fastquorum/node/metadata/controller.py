@@ -17,7 +17,7 @@ from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.refusals import Refused, brief
 from fastquorum.controller.requests import LEASES, decide, done, note_contact
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
-from fastquorum.controller.state.placement import Random
+from fastquorum.controller.state.placement import PlacementRandom
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
 from fastquorum.lease import LeasePromise, check_session
@@ -89,7 +89,7 @@ class MetadataController:
         registration: Registration,
         forwarding: Forwarding,
         config: QuorumConfig,
-        chance: Random,
+        chance: PlacementRandom,
         kernels: Kernels,
     ) -> None:
         """`config` gives the largest batch, and when a no-op is appended because nothing else was. `chance` decides

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastquorum.config import MS, SECOND
 from fastquorum.controller.image.features import SUPPORTED
-from fastquorum.controller.state.placement import Random
+from fastquorum.controller.state.placement import PlacementRandom
 from fastquorum.node.metadata.replay import Replay
 from fastquorum.node.network.inbox import OnResponse
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Uuid
@@ -50,7 +50,7 @@ class Registration:
     """The registration of this controller, for one process's life."""
 
     def __init__(
-        self, request: ControllerRegistrationRequest, replay: Replay, chance: Random, timeout_us: Micros
+        self, request: ControllerRegistrationRequest, replay: Replay, chance: PlacementRandom, timeout_us: Micros
     ) -> None:
         """An answer is waited for `timeout_us`; `chance` spreads the attempts of many."""
         self._request = request

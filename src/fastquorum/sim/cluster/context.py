@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.metadata import Metadata
-from fastquorum.sim.cluster.quorum import Quorum
+from fastquorum.sim.cluster.quorum import QuorumHistory
 from fastquorum.sim.environment import Environment
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
 
@@ -15,7 +15,7 @@ class ClusterContext:
     """The controllers, and the metadata that the simulator knows of them from outside."""
 
     def __init__(
-        self, environment: Environment, processes: Sequence[Process], kernels: Kernels, session_us: Micros
+        self, environment: Environment, processes: Sequence[SimProcess], kernels: Kernels, session_us: Micros
     ) -> None:
         self.environment = environment
         self.processes = processes
@@ -25,14 +25,14 @@ class ClusterContext:
         """How long a broker may be silent, in microseconds."""
         swarm = environment.swarm
         voters = [process.build.member.key for process in processes[: swarm.voters]]
-        quorum = Quorum(kernels, swarm.kraft_version, voters)
+        quorum = QuorumHistory(kernels, swarm.kraft_version, voters)
         self.metadata = Metadata(environment.scheduler, kernels, session_us, quorum)
         self.counts: dict[str, int] = {}
         """The number of faults of the controllers' users, by kind."""
         self.has_faults = False
         """Whether this is the phase of faults."""
 
-    def leaders(self) -> list[Process]:
+    def leaders(self) -> list[SimProcess]:
         """Return the controllers that consider themselves leader."""
         return [process for process in self.processes if process.is_leading]
 

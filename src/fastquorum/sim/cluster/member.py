@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fastquorum.broker.agent import Agent, Effect, Link, Send
+from fastquorum.broker.agent import Agent, Effect, MemberLink, MemberSend
 from fastquorum.broker.events import StateChanged
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
@@ -206,16 +206,16 @@ class SimMember(PlainTransport):
         for event in events:
             now_us = self.clock.now_us
             if isinstance(event, PeerAnswer):
-                link = Link(event.source)
+                link = MemberLink(event.source)
                 self._carry_out(self.agent.on_answer(link, event.correlation_id, event.message, now_us))
             elif isinstance(event, UnansweredRequest):
-                link = Link(event.destination)
+                link = MemberLink(event.destination)
                 number, unsupported = event.correlation_id, event.unsupported
                 self._carry_out(self.agent.on_unanswered(link, number, "no answer", now_us, unsupported=unsupported))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, MemberSend):
                 self._watcher.sends(self, effect.message)
                 now_us = self.clock.now_us
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now_us))

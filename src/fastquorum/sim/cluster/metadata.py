@@ -10,9 +10,9 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.sim.clock import Scheduler
-from fastquorum.sim.cluster.quorum import Quorum
+from fastquorum.sim.cluster.quorum import QuorumHistory
 from fastquorum.sim.cluster.registrations import Registrations, check_registrations
-from fastquorum.sim.cluster.topics import Topics
+from fastquorum.sim.cluster.topics import TopicChecks
 from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
@@ -33,13 +33,13 @@ class _Stand(NamedTuple):
 class Metadata:
     """The committed metadata. `registrations`, `topics` and `quorum` have their own memory."""
 
-    def __init__(self, scheduler: Scheduler, kernels: Kernels, session_us: Micros, quorum: Quorum) -> None:
+    def __init__(self, scheduler: Scheduler, kernels: Kernels, session_us: Micros, quorum: QuorumHistory) -> None:
         self._scheduler = scheduler
         self._kernels = kernels
         self._fold = Fold()
         self._stands: list[_Stand] = [_Stand(0, 0, Image())]
         self.registrations = Registrations(scheduler, session_us)
-        self.topics = Topics()
+        self.topics = TopicChecks()
         self.quorum = quorum
         self.on_committed: Callable[[Image, Image], None] = _nothing
         """Called with the image before and after each committed batch."""

@@ -21,7 +21,7 @@ class _Stand(NamedTuple):
     voters: VoterSet
 
 
-class Quorum:
+class QuorumHistory:
     """The quorum's committed states."""
 
     def __init__(self, kernels: Kernels, kraft_version: int, voters: list[ReplicaKey]) -> None:

@@ -31,7 +31,7 @@ class _Change(NamedTuple):
     where: str
 
 
-class Topics:
+class TopicChecks:
     """The proposals and requests for topics, and the checks on their outcome."""
 
     def __init__(self) -> None:

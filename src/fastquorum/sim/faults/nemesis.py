@@ -6,7 +6,7 @@ from fastquorum.raft import events as ev
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.environment import Environment
 from fastquorum.sim.faults.strangers import Stranger
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.swarm import FAULT_KINDS
 from fastquorum.types import NO_NODE, Micros
@@ -18,11 +18,11 @@ class Nemesis:
     def __init__(
         self,
         environment: Environment,
-        processes: Sequence[Process],
+        processes: Sequence[SimProcess],
         prng: Prng,
         stranger: Stranger,
         callers: Callers,
-        came_back: Callable[[Process], None],
+        came_back: Callable[[SimProcess], None],
     ) -> None:
         """Take `came_back`, which is called when a stopped process goes on."""
         self._swarm = swarm = environment.swarm
@@ -41,7 +41,7 @@ class Nemesis:
             "split": self._split,
             "weather": self._weather,
         }
-        self._on_victims: dict[str, Callable[[Process], None]] = {
+        self._on_victims: dict[str, Callable[[SimProcess], None]] = {
             "kill": self._kill,
             "power": self._power,
             "crash_point": self._crash_point,
@@ -73,7 +73,7 @@ class Nemesis:
         faults.reordering, faults.half_open = swarm.reordering, swarm.half_open
         self._plan()
 
-    def end(self, core: list[Process]) -> None:
+    def end(self, core: list[SimProcess]) -> None:
         """Stop the faults, and mend what `core` needs."""
         self.is_active = False
         faults = self._network.faults
@@ -116,7 +116,7 @@ class Nemesis:
             self._on_victims[kind](process)
         self._plan()
 
-    def _victim(self) -> Process | None:
+    def _victim(self) -> SimProcess | None:
         """Return a running process; every other time the leader, if there is one."""
         running = [process for process in self._processes if process.is_running]
         leaders = [process for process in running if process.is_leading]
@@ -137,21 +137,21 @@ class Nemesis:
 
     # --- processes ----------------------------------------------------------------------------------------------------
 
-    def _kill(self, process: Process) -> None:
+    def _kill(self, process: SimProcess) -> None:
         process.die(power=False)
 
-    def _power(self, process: Process) -> None:
+    def _power(self, process: SimProcess) -> None:
         process.die(power=True)
 
-    def _crash_point(self, process: Process) -> None:
+    def _crash_point(self, process: SimProcess) -> None:
         process.hazards.crash_soon(self._prng)
 
-    def _crash_all(self, process: Process) -> None:
+    def _crash_all(self, process: SimProcess) -> None:
         power = self._prng.randrange(2) == 0
         for each in self._processes:
             each.die(power=power)
 
-    def _freeze(self, process: Process) -> None:
+    def _freeze(self, process: SimProcess) -> None:
         incarnation = process.incarnation
         process.thread.freeze()
 
@@ -162,23 +162,23 @@ class Nemesis:
 
         self._scheduler.after(self._absence(), thaw)
 
-    def _stall(self, process: Process) -> None:
+    def _stall(self, process: SimProcess) -> None:
         process.thread.stall(self._absence())
 
-    def _transfer(self, process: Process) -> None:
+    def _transfer(self, process: SimProcess) -> None:
         if process.is_leading:
             preferred = self._prng.pick((NO_NODE, *self._environment.ghost.voters))
             process.request(ev.ResignRequested(preferred, process.replica.raft.epoch))
 
-    def _stop(self, process: Process) -> None:
+    def _stop(self, process: SimProcess) -> None:
         process.request(ev.ShutdownRequested())
 
     # --- the network --------------------------------------------------------------------------------------------------
 
-    def _isolate(self, process: Process) -> None:
+    def _isolate(self, process: SimProcess) -> None:
         self._cut_off(process, ways=self._prng.randrange(3))
 
-    def _cut_off(self, process: Process, ways: int = 0) -> None:
+    def _cut_off(self, process: SimProcess, ways: int = 0) -> None:
         """Cut a process off: 0: both ways; 1: it cannot send; 2: it cannot receive."""
         for other in self._processes:
             if other is not process:
@@ -187,7 +187,7 @@ class Nemesis:
                 if ways != 1:
                     self._network.block(other.node_id, process.node_id)
 
-    def _relay(self, process: Process) -> None:
+    def _relay(self, process: SimProcess) -> None:
         """Cut a leader off until others have elected one; bring it back just when that one is cut off."""
         self._cut_off(process)
         cut_us = self._successor_us()
@@ -209,19 +209,19 @@ class Nemesis:
                 if sides[a] != sides[b]:
                     self._network.block(process_a.node_id, process_b.node_id)
 
-    def _one_way(self, process: Process) -> None:
+    def _one_way(self, process: SimProcess) -> None:
         for other in self._processes:
             if other is not process and self._prng.randrange(2):
                 self._network.block(process.node_id, other.node_id)
 
-    def _clog(self, process: Process) -> None:
+    def _clog(self, process: SimProcess) -> None:
         other = self._prng.pick(self._processes)
         if other is process:
             return
         self._network.block(process.node_id, other.node_id)
         self._scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), self._heal)
 
-    def _delay(self, process: Process) -> None:
+    def _delay(self, process: SimProcess) -> None:
         """Delay what a voter sends to the leader until the voter has given the leader up. Before that no other voter
         reaches the leader, and a caller begins a read there: the late frames must not confirm it."""
         network, after = self._network, self._scheduler.after
@@ -255,19 +255,19 @@ class Nemesis:
         faults.delay_us = self._prng.pick((100, 200, 1_000, self._rhythm // 50))
         faults.delay_us_max = self._prng.pick((2_000, 20_000, self._rhythm // 2))
 
-    def _refuse(self, process: Process) -> None:
+    def _refuse(self, process: SimProcess) -> None:
         until_us = self._environment.now_us + self._duration()
         self._network.refuse(process.node_id, until_us, accepts=self._prng.randrange(2) == 0)
 
     # --- disks --------------------------------------------------------------------------------------------------------
 
-    def _sync_error(self, process: Process) -> None:
+    def _sync_error(self, process: SimProcess) -> None:
         if self._prng.randrange(3):
             process.disk.faults.failing_flushes = 1
         else:
             process.disk.faults.failing_syncs = 1
 
-    def _disk_full(self, process: Process) -> None:
+    def _disk_full(self, process: SimProcess) -> None:
         process.disk.faults.is_full = True
 
         def free() -> None:
@@ -275,15 +275,15 @@ class Nemesis:
 
         self._scheduler.after(self._duration(), free)
 
-    def _slow_disk(self, process: Process) -> None:
+    def _slow_disk(self, process: SimProcess) -> None:
         disk = process.disk.faults
         disk.sync_us = self._prng.pick((100, 1_000, self._rhythm // 20))
         disk.sync_us_max = self._prng.pick((1_000, 20_000, self._rhythm))
 
-    def _hung_disk(self, process: Process) -> None:
+    def _hung_disk(self, process: SimProcess) -> None:
         """Hang a disk, now and then for longer than the watchdog allows."""
         limit_us = self._swarm.config.disk_stall_us_max if self._prng.randrange(2) else 0
         process.disk.faults.hung_until_us = self._environment.now_us + limit_us + self._duration()
 
-    def _state_error(self, process: Process) -> None:
+    def _state_error(self, process: SimProcess) -> None:
         process.states.failing_saves = 1

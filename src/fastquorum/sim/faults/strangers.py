@@ -10,7 +10,7 @@ from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.environment import Environment
 from fastquorum.sim.host_ids import STRANGER
 from fastquorum.sim.network import Packet, endpoint_of
-from fastquorum.sim.node.process import Process
+from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import hardships
@@ -46,7 +46,7 @@ class Stranger:
         self._pending: dict[int, tuple[NodeId, Epoch]] = {}
         self.pesters = prng.randrange(6) == 0 and bool(hardships(environment.swarm))
 
-    def pester(self, voters: Collection[Process], election_timeout_us: Micros) -> None:
+    def pester(self, voters: Collection[SimProcess], election_timeout_us: Micros) -> None:
         """Maybe ask for votes and claim to lead all the time from now on, which must hinder no election (L1)."""
         if not self.pesters:
             return
@@ -63,7 +63,7 @@ class Stranger:
         again = partial(self.pester, voters, election_timeout_us)
         self._environment.scheduler.after(election_timeout_us // ASKS, again)
 
-    def beset(self, process: Process, until_us: Micros, every_us: Micros) -> None:
+    def beset(self, process: SimProcess, until_us: Micros, every_us: Micros) -> None:
         """Ask this voter for its vote in the next epoch, and claim to lead it, again and again."""
         if self._environment.now_us >= until_us:
             return
@@ -72,7 +72,7 @@ class Stranger:
             self._send(process, self._prng.pick((self._vote(epoch, pre_vote=False), self._begin(epoch))))
         self._environment.scheduler.after(every_us, partial(self.beset, process, until_us, every_us))
 
-    def disturb(self, process: Process) -> None:
+    def disturb(self, process: SimProcess) -> None:
         """Send one request that must not move any node."""
         epoch = process.replica.raft.epoch if process.is_assembled else 0
         far = self._prng.between(epoch + LEAP, EPOCH_MAX)
@@ -84,7 +84,7 @@ class Stranger:
         number = self._send(process, self._prng.pick(choices))
         self._pending[number] = process.node_id, far
 
-    def _send(self, process: Process, message: Message) -> int:
+    def _send(self, process: SimProcess, message: Message) -> int:
         """Send a request; return the number of its connection."""
         number = self._environment.network.connect(self, endpoint_of(process.node_id))
         self._unsent[number] = message

@@ -10,7 +10,7 @@ from fastquorum.types import NodeId, Offset
 
 
 @dataclass(slots=True)
-class Operation:
+class TrackedAppend:
     """One append, settled or not. No other append has its values."""
 
     number: int
@@ -27,15 +27,15 @@ class Ledger:
 
     ghost: Ghost
     committed_at: dict[bytes, Offset] = field(default_factory=dict)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[TrackedAppend] = field(default_factory=list)
     seen_end: Offset = 0
     """The end of the log that some caller knows of: acknowledged, or read."""
     refused: dict[bytes, int] = field(default_factory=dict)
     acknowledged: int = 0
     barriers: int = 0
 
-    def begin(self, node_id: NodeId, values: tuple[bytes, ...]) -> Operation:
-        operation = Operation(len(self.operations), node_id, values)
+    def begin(self, node_id: NodeId, values: tuple[bytes, ...]) -> TrackedAppend:
+        operation = TrackedAppend(len(self.operations), node_id, values)
         self.operations.append(operation)
         return operation
 
@@ -51,7 +51,7 @@ class Ledger:
                     raise Violation("S14", f"{value[:24]!r} was refused, and is committed", node_id)
                 self.committed_at[value] = batch.base + at
 
-    def acked(self, operation: Operation, base_offset: Offset, node_id: NodeId) -> None:
+    def acked(self, operation: TrackedAppend, base_offset: Offset, node_id: NodeId) -> None:
         """Check S14 and S28 for an acknowledged append."""
         if operation.outcome != "pending":
             raise Violation("S14", f"append {operation.number} is settled twice ({operation.outcome}, acked)", node_id)
@@ -65,7 +65,7 @@ class Ledger:
         self.seen_end = max(self.seen_end, end)
         self.acknowledged += 1
 
-    def failed(self, operation: Operation, *, maybe_committed: bool, node_id: NodeId) -> None:
+    def failed(self, operation: TrackedAppend, *, maybe_committed: bool, node_id: NodeId) -> None:
         if operation.outcome != "pending":
             raise Violation("S14", f"append {operation.number} is settled twice ({operation.outcome}, failed)", node_id)
         operation.outcome = "unknown" if maybe_committed else "failed"

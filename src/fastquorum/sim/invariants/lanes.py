@@ -28,7 +28,7 @@ from fastquorum.types import ZERO_UUID, Epoch, Micros, NodeId, Offset, ReplicaKe
 
 
 @dataclass(slots=True)
-class Exchange:
+class PeerExchange:
     """One peer's connection to a leader."""
 
     peer: ReplicaKey
@@ -41,7 +41,7 @@ class Lead:
 
     session: LeaderSession
     since_us: Micros
-    exchanges: dict[Connection, Exchange] = field(default_factory=dict)
+    exchanges: dict[Connection, PeerExchange] = field(default_factory=dict)
     contacts: dict[NodeId, Micros] = field(default_factory=dict)
     """For each voter, when its last valid Fetch came."""
     confirmed: dict[NodeId, Micros] = field(default_factory=dict)
@@ -173,7 +173,7 @@ class WatchedLane:
                 del exchanges[connection]
         seen = exchanges.get(fetch.connection)
         if seen is None or seen.peer != fetch.peer:
-            seen = exchanges[fetch.connection] = Exchange(fetch.peer, self._is_voter(fetch.peer))
+            seen = exchanges[fetch.connection] = PeerExchange(fetch.peer, self._is_voter(fetch.peer))
         self.served[fetch.connection] = None
         self._fetched(fetch.connection, seen, fetch.correlation_id, now_us)
         return self._out(self._lane.admit(fetch, now_us))
@@ -316,7 +316,7 @@ class WatchedLane:
             for voter in self._lead.session.voters
         )
 
-    def _fetched(self, connection: Connection, seen: Exchange, correlation_id: int, now_us: Micros) -> None:
+    def _fetched(self, connection: Connection, seen: PeerExchange, correlation_id: int, now_us: Micros) -> None:
         assert self._lead is not None
         if not seen.is_voter:
             return

@@ -9,7 +9,7 @@ from fastquorum.sim.node.view import ProcessView, Watcher
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 
 
-class Arrivals:
+class ProcessArrivals:
     """The arrivals of one life. The lane's own thread takes the lane's frames while the replica's thread is busy."""
 
     def __init__(

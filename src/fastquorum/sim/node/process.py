@@ -23,7 +23,7 @@ from fastquorum.sim.hazards import ProcessDied
 from fastquorum.sim.invariants import state, timers
 from fastquorum.sim.invariants.lanes import WatchedLane
 from fastquorum.sim.network import Packet
-from fastquorum.sim.node.arrivals import Arrivals
+from fastquorum.sim.node.arrivals import ProcessArrivals
 from fastquorum.sim.node.build import Build
 from fastquorum.sim.node.listener import SimListener
 from fastquorum.sim.node.lock import SimLock
@@ -42,20 +42,20 @@ from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import Micros, NodeId, Offset
 
 
-class Surroundings(Watcher, Protocol):
+class ProcessSurroundings(Watcher, Protocol):
     """The world around a process: it receives the events of the process, and may act on them."""
 
-    def interrupt(self, process: "Process") -> None:
+    def interrupt(self, process: "SimProcess") -> None:
         """Let other threads call now, between two steps of the replica's."""
 
-    def ended(self, process: "Process") -> None:
+    def ended(self, process: "SimProcess") -> None:
         """Note that the process has died."""
 
 
-class Process:
+class SimProcess:
     """Implements `network.Host`, and `view.ProcessView` for its parts."""
 
-    def __init__(self, environment: Environment, surroundings: Surroundings, build: Build, prng: Prng) -> None:
+    def __init__(self, environment: Environment, surroundings: ProcessSurroundings, build: Build, prng: Prng) -> None:
         self.node_id: NodeId = build.member.key.id
         self.build = build
         self.incarnation = 0
@@ -88,7 +88,7 @@ class Process:
         self.shell: LaneShell
         self.flusher: SimFlusher
         self._log: WatchedLog | None = None
-        self._arrivals: Arrivals
+        self._arrivals: ProcessArrivals
         self._listener: SimListener
         self._shown: Image = EMPTY
         """The image that was checked last."""
@@ -140,7 +140,7 @@ class Process:
         lock = SimLock(self.hazards)
         self.lane_thread = LaneThread(self, self.thread, lock)
         threads = self.thread, self.lane_thread
-        self._arrivals = arrivals = Arrivals(self, self._surroundings, self.transport, threads)
+        self._arrivals = arrivals = ProcessArrivals(self, self._surroundings, self.transport, threads)
         scheduler = self._environment.scheduler
         self.flusher = SimFlusher(scheduler, self.disk, self._prng.fork(), arrivals.flushed)
         self.disk.attach(self.hazards)

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from typing import Final, NamedTuple
 
-from fastquorum.broker.states import Cause, State
+from fastquorum.broker.states import State, StateCause
 from fastquorum.cli.demo.cluster.client import ClusterClient
 from fastquorum.cli.demo.cluster.ledger import Change, Fenced, Left, Registered
 from fastquorum.cli.demo.cluster.members import Member
@@ -21,7 +21,7 @@ from fastquorum.wire.error_codes import error_name
 TOPICS: Final = ("orders", "payments", "clicks")
 PARTITIONS: Final = 4
 REPLICAS_MAX: Final = 3
-LET_GO: Final = str(Cause.LET_GO)
+LET_GO: Final = str(StateCause.LET_GO)
 
 
 class Shard(NamedTuple):
