@@ -189,7 +189,11 @@ def test_a_name_is_not_compared_with_all_there_are() -> None:
     state = controller.state
     held, state.image = state.image, EMPTY
     try:
-        assert [state.alike.taken(name) for name in ("first_one", "other_one", "plain")] == ["first.one", None, None]
+        assert [state.name_collisions.taken(name) for name in ("first_one", "other_one", "plain")] == [
+            "first.one",
+            None,
+            None,
+        ]
     finally:
         state.image = held
 

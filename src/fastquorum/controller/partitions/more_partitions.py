@@ -60,7 +60,7 @@ def _create(state: ControllerState, wanted: _Wanted, chance: PlacementRandom, mo
     added = _assignments(state, wanted, present, len(first.replicas), chance)
     level, elr = state.level, state.image.features.is_elr_enabled
     return [
-        partition_record(topic.id, number, state.homes.new_partition(replicas), level, with_elr=elr)
+        partition_record(topic.id, number, state.replica_candidates.new_partition(replicas), level, with_elr=elr)
         for number, replicas in enumerate(added, present)
     ]
 
@@ -71,7 +71,7 @@ def _assignments(
     count = wanted.count - present
     if wanted.assignments is None:
         try:
-            return state.homes.candidates.place(count, factor, chance)
+            return state.replica_candidates.by_rack.place(count, factor, chance)
         except PlacementError as error:
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     if len(wanted.assignments) != count:

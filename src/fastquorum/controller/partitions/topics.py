@@ -93,7 +93,7 @@ def _check_name(state: ControllerState, name: str) -> None:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {_name_fault(name)}")
     if name in state.image.topics.ids:
         raise TopicFault(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = state.alike.taken(name)
+    other = state.name_collisions.taken(name)
     if other is not None:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
@@ -117,9 +117,9 @@ class _Creation:
         self._chance = chance
         self._level = state.level
         self._with_elr = state.image.features.is_elr_enabled
-        self._homes = state.homes
+        self._replica_candidates = state.replica_candidates
         self._effective = state.effective_configs
-        self._placer = Placer(self._homes.candidates, chance)
+        self._placer = Placer(self._replica_candidates.by_rack, chance)
 
     def create(self, requested: _Requested) -> tuple[list[Message], _Created]:
         """Return the topic's records and its result. TopicFault."""
@@ -130,7 +130,7 @@ class _Creation:
         for name, value in configs.items():
             records.append(ConfigRecord(resource_type=_TOPIC, resource_name=requested.name, name=name, value=value))
         for number, replicas in enumerate(assignments):
-            partition = self._homes.new_partition(replicas)
+            partition = self._replica_candidates.new_partition(replicas)
             records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
         result = _Created(
             name=requested.name,

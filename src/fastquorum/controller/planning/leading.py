@@ -5,22 +5,22 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import WorkingPlacement
 from fastquorum.controller.planning.layout import NOBODY, Flags, counts
+from fastquorum.controller.planning.working_placement import WorkingPlacement
 
 _ROUNDS_MAX = 8
 Ints = npt.NDArray[np.int64]
 
 
-def balance_leaders(board: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
+def balance_leaders(placement: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
     """Reorder replicas; return the changed partitions. A broker above the tolerated number of leads gives some to
     another one with a replica and fewer leads; in rounds, since that one may give others away. Nothing is taken from
     inactive brokers: they may come back."""
-    if len(board.usable) < 2 or board.replicas.shape[1] < 2:
+    if len(placement.usable) < 2 or placement.replicas.shape[1] < 2:
         return np.zeros(0, np.int64)
-    replicas, is_usable = board.replicas, board.brokers.is_active
-    led = counts(replicas[:, :1], board.brokers.total)
-    high = _high(int(led[board.usable].sum()), len(board.usable), tolerance)
+    replicas, is_usable = placement.replicas, placement.brokers.is_active
+    led = counts(replicas[:, :1], placement.brokers.total)
+    high = _high(int(led[placement.usable].sum()), len(placement.usable), tolerance)
     changed: list[int] = []
     for _ in range(_ROUNDS_MAX):
         over = np.flatnonzero((led > high) & is_usable)
@@ -30,7 +30,7 @@ def balance_leaders(board: WorkingPlacement, is_fixed: Flags, tolerance: float) 
         for place, start, end in sorted(
             zip(over.tolist(), *ends.tolist(), strict=True), key=lambda each: (-int(led[each[0]]), each[0])
         ):
-            changed += _hand_over(board, led, is_fixed, place, order[start:end], high)
+            changed += _hand_over(placement, led, is_fixed, place, order[start:end], high)
         if len(changed) == before:
             break
     return np.unique(np.array(changed, np.int64))
@@ -41,8 +41,8 @@ def _high(total: int, brokers: int, tolerance: float) -> int:
     return max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9))
 
 
-def _hand_over(board: WorkingPlacement, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:
-    replicas, is_usable = board.replicas, board.brokers.is_active
+def _hand_over(placement: WorkingPlacement, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:
+    replicas, is_usable = placement.replicas, placement.brokers.is_active
     wanted = int(led[place]) - high
     rows = rows[~is_fixed[rows]]
     # Those first whose others lead least.

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import WorkingPlacement, by_broker
 from fastquorum.controller.planning.layout import NOBODY, Flags, racks_of
+from fastquorum.controller.planning.working_placement import WorkingPlacement, by_broker
 
 _ROUNDS_MAX: Final = 8
 """Most rounds: a move within a rack may make room for one that had no target before."""
@@ -34,21 +34,21 @@ class _Bounds(NamedTuple):
         return cls(max(low, 0), max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9)))
 
 
-def balance_replicas(board: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
+def balance_replicas(placement: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
     """Level the placement; return the changed partitions, some perhaps more than once."""
-    if len(board.usable) < 2:
+    if len(placement.usable) < 2:
         return np.zeros(0, np.int64)
     changed: list[int] = []
     # The load of a whole cluster: brokers that are not active count for nothing on either side.
-    bounds = _Bounds.of(int(board.load[board.usable].sum()), len(board.usable), tolerance)
+    bounds = _Bounds.of(int(placement.load[placement.usable].sum()), len(placement.usable), tolerance)
     for _ in range(_ROUNDS_MAX):
         before = len(changed)
-        changed += _level(board, is_fixed, board.usable, bounds, _anywhere(board))
-        for rack in sorted(board.usable_racks) if len(board.members) > 1 else ():
-            places = board.members[rack][board.brokers.is_active[board.members[rack]]]
-            inside = _Bounds.of(int(board.load[places].sum()), len(places), tolerance)
+        changed += _level(placement, is_fixed, placement.usable, bounds, _anywhere(placement))
+        for rack in sorted(placement.usable_racks) if len(placement.members) > 1 else ():
+            places = placement.members[rack][placement.brokers.is_active[placement.members[rack]]]
+            inside = _Bounds.of(int(placement.load[places].sum()), len(places), tolerance)
             within = _Bounds(min(inside.low, bounds.low), max(inside.high, bounds.high))
-            changed += _level(board, is_fixed, places, within, _in_rack(board))
+            changed += _level(placement, is_fixed, places, within, _in_rack(placement))
         if len(changed) == before:
             break
     return np.unique(np.array(changed, np.int64))
@@ -64,74 +64,74 @@ class _Way(NamedTuple):
     than `below`: a guess, never too few."""
 
 
-def _anywhere(board: WorkingPlacement) -> _Way:
+def _anywhere(placement: WorkingPlacement) -> _Way:
     def hopeful(rows: Ints, place: int, below: int) -> Ints:
-        if len(board.members) == 1:
-            return rows if board.load[board.usable].min() < below else rows[:0]
-        least = np.full(len(board.members), below, np.int64)
-        np.minimum.at(least, board.brokers.racks[board.usable], board.load[board.usable])
+        if len(placement.members) == 1:
+            return rows if placement.load[placement.usable].min() < below else rows[:0]
+        least = np.full(len(placement.members), below, np.int64)
+        np.minimum.at(least, placement.brokers.racks[placement.usable], placement.load[placement.usable])
         has_room = least < below
-        replicas = board.replicas[rows]
-        racks = np.where(replicas == place, NOBODY, racks_of(board.brokers, replicas))
+        replicas = placement.replicas[rows]
+        racks = np.where(replicas == place, NOBODY, racks_of(placement.brokers, replicas))
         is_free = np.tile(has_room, (len(rows), 1))
         at, slots = np.nonzero(racks != NOBODY)
         is_free[at, racks[at, slots]] = False
-        own_is_shared = (racks == board.racks[place]).any(axis=1)
+        own_is_shared = (racks == placement.racks[place]).any(axis=1)
         found: Ints = rows[is_free.any(axis=1) | (own_is_shared & has_room.any())]
         return found
 
-    return _Way(board.least_loaded, hopeful)
+    return _Way(placement.least_loaded, hopeful)
 
 
-def _in_rack(board: WorkingPlacement) -> _Way:
+def _in_rack(placement: WorkingPlacement) -> _Way:
     def hopeful(rows: Ints, place: int, below: int) -> Ints:
-        mates = board.members[board.racks[place]]
-        is_any = (board.load[mates] < below) & board.brokers.is_active[mates]
+        mates = placement.members[placement.racks[place]]
+        is_any = (placement.load[mates] < below) & placement.brokers.is_active[mates]
         return rows if is_any.any() else rows[:0]
 
-    return _Way(board.least_in_rack_of, hopeful)
+    return _Way(placement.least_in_rack_of, hopeful)
 
 
-def _level(board: WorkingPlacement, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _Way) -> Iterator[int]:
-    if len(places) == 0 or not ((board.load[places] > bounds.high) | (board.load[places] < bounds.low)).any():
+def _level(placement: WorkingPlacement, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _Way) -> Iterator[int]:
+    if len(places) == 0 or not ((placement.load[places] > bounds.high) | (placement.load[places] < bounds.low)).any():
         return
-    rows, ends = by_broker(board.replicas, board.brokers.total)
+    rows, ends = by_broker(placement.replicas, placement.brokers.total)
 
     def held(place: int) -> Ints:
         found = rows[ends[place] : ends[place + 1]]
-        there = (board.replicas[found] == place).any(axis=1) & ~is_fixed[found]
+        there = (placement.replicas[found] == place).any(axis=1) & ~is_fixed[found]
         still: Ints = found[there]
         return still
 
     # What helps on both sides comes first. In the end whoever is above the low bound can spare some for those below it.
     for down_to, upto in ((bounds.high, bounds.low), (bounds.high, bounds.high), (bounds.low, bounds.low)):
-        for place in _most_first(board, places):
-            if board.load[place] > down_to and (board.load[places] < upto).any():
-                yield from _shed(board, place, held, way, down_to=down_to, upto=upto)
+        for place in _most_first(placement, places):
+            if placement.load[place] > down_to and (placement.load[places] < upto).any():
+                yield from _shed(placement, place, held, way, down_to=down_to, upto=upto)
 
 
-def _most_first(board: WorkingPlacement, places: Ints) -> list[int]:
-    return sorted(places.tolist(), key=lambda place: (-int(board.load[place]), place))
+def _most_first(placement: WorkingPlacement, places: Ints) -> list[int]:
+    return sorted(places.tolist(), key=lambda place: (-int(placement.load[place]), place))
 
 
 def _shed(
-    board: WorkingPlacement, place: int, held: Callable[[int], Ints], way: _Way, *, down_to: int, upto: int
+    placement: WorkingPlacement, place: int, held: Callable[[int], Ints], way: _Way, *, down_to: int, upto: int
 ) -> Iterator[int]:
     """Move replicas from a broker until it has `down_to`, to brokers with less than `upto`."""
-    while board.load[place] > down_to:
+    while placement.load[place] > down_to:
         failures, moved = 0, 0
         for row in way.hopeful(held(place), place, upto).tolist():
-            slot = board.replicas[row].tolist().index(place)
+            slot = placement.replicas[row].tolist().index(place)
             to = way.to(row, slot)
-            if to in (NOBODY, place) or board.load[to] >= upto:
+            if to in (NOBODY, place) or placement.load[to] >= upto:
                 failures += 1
                 if failures % _FAILURES_MAX == 0 and moved:
                     break  # what looked hopeful then may not any more
                 continue
-            board.move(row, slot, to)
+            placement.move(row, slot, to)
             moved += 1
             yield row
-            if board.load[place] <= down_to:
+            if placement.load[place] <= down_to:
                 return
         if not moved:
             return

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.board import WorkingPlacement
 from fastquorum.controller.planning.layout import NOBODY, Brokers, Flags, Layout, Numbers
 from fastquorum.controller.planning.leading import balance_leaders
 from fastquorum.controller.planning.leveling import balance_replicas
+from fastquorum.controller.planning.working_placement import WorkingPlacement
 from fastquorum.errors import UsageError
 
 
@@ -82,67 +82,73 @@ def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
         raise UsageError(f"broker {alive[0]} is active, not dead", "fence it first")
     if not 0 <= limits.tolerance < np.inf:
         raise UsageError(f"a tolerance of {limits.tolerance}", "0 or more, as a part of the average: 0.1")
-    board = WorkingPlacement(layout)
+    placement = WorkingPlacement(layout)
     reasons = np.zeros(len(layout.replicas), np.int8)
     is_fixed = layout.is_moving | (layout.leaders == NOBODY)
-    stuck = _replace_dead(board, dead, is_fixed, layout.is_moving, reasons)
+    stuck = _replace_dead(placement, dead, is_fixed, layout.is_moving, reasons)
     if limits.racks:
-        _spread_racks(board, is_fixed, reasons)
+        _spread_racks(placement, is_fixed, reasons)
     if limits.load:
-        reasons[balance_replicas(board, is_fixed, limits.tolerance)] |= Reason.LOAD
+        reasons[balance_replicas(placement, is_fixed, limits.tolerance)] |= Reason.LOAD
     if limits.leaders:
-        reasons[balance_leaders(board, is_fixed, limits.tolerance)] |= Reason.LEADERS
-    return _plan(layout, board, reasons, stuck, _skipped(board, dead, layout, limits))
+        reasons[balance_leaders(placement, is_fixed, limits.tolerance)] |= Reason.LEADERS
+    return _plan(layout, placement, reasons, stuck, _skipped(placement, dead, layout, limits))
 
 
 def _replace_dead(
-    board: WorkingPlacement, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
+    placement: WorkingPlacement, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int64]:
     """Replace each dead replica in its place of the order; return the partitions where that is impossible."""
-    is_dead = np.append(dead, False)[board.replicas]
+    is_dead = np.append(dead, False)[placement.replicas]
     stuck = []
     for row in np.flatnonzero(is_dead.any(axis=1) & ~is_moving).tolist():
         if is_fixed[row]:
             stuck.append(row)
             continue
         for slot in np.flatnonzero(is_dead[row]).tolist():
-            found = board.least_loaded(row, slot, keeps_racks=False)
+            found = placement.least_loaded(row, slot, keeps_racks=False)
             if found == NOBODY:
                 stuck.append(row)
                 break
-            board.move(row, slot, found)
+            placement.move(row, slot, found)
             reasons[row] |= Reason.DEAD
     return np.array(stuck, np.int64)
 
 
-def _spread_racks(board: WorkingPlacement, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
+def _spread_racks(placement: WorkingPlacement, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
     """Move replicas that share a rack to a rack without one, as long as there are both."""
-    for row in np.flatnonzero(board.lacks_racks() & ~is_fixed).tolist():
+    for row in np.flatnonzero(placement.lacks_racks() & ~is_fixed).tolist():
         while True:
-            slots = board.sharing(row)
+            slots = placement.sharing(row)
             # The most loaded broker gives; of equal ones not the preferred leader.
-            slots.sort(key=lambda slot: (-int(board.load[board.replicas[row, slot]]), -slot))
-            found = next(((slot, to) for slot in slots if (to := board.least_in_new_rack(row)) != NOBODY), None)
+            slots.sort(key=lambda slot: (-int(placement.load[placement.replicas[row, slot]]), -slot))
+            found = next(((slot, to) for slot in slots if (to := placement.least_in_new_rack(row)) != NOBODY), None)
             if found is None:
                 break
-            board.move(row, *found)
+            placement.move(row, *found)
             reasons[row] |= Reason.RACK
 
 
-def _skipped(board: WorkingPlacement, dead: Flags, layout: Layout, limits: Limits) -> int:
+def _skipped(placement: WorkingPlacement, dead: Flags, layout: Layout, limits: Limits) -> int:
     is_wrong = np.append(dead, False)[layout.replicas].any(axis=1)
     if limits.racks:
-        is_wrong |= board.lacks_racks()
+        is_wrong |= placement.lacks_racks()
     return int((is_wrong & layout.is_moving).sum())
 
 
 def _plan(
-    layout: Layout, board: WorkingPlacement, reasons: npt.NDArray[np.int8], stuck: npt.NDArray[np.int64], skipped: int
+    layout: Layout,
+    placement: WorkingPlacement,
+    reasons: npt.NDArray[np.int8],
+    stuck: npt.NDArray[np.int64],
+    skipped: int,
 ) -> Plan:
-    rows = np.flatnonzero((board.replicas != layout.replicas).any(axis=1))
-    before, after = layout.replicas[rows], board.replicas[rows]
+    rows = np.flatnonzero((placement.replicas != layout.replicas).any(axis=1))
+    before, after = layout.replicas[rows], placement.replicas[rows]
     is_old = (after[:, :, None] == before[:, None, :]).any(axis=2)
-    return Plan(rows, before, after, reasons[rows], int((~is_old).sum()), stuck, skipped, _done(layout, board.replicas))
+    return Plan(
+        rows, before, after, reasons[rows], int((~is_old).sum()), stuck, skipped, _done(layout, placement.replicas)
+    )
 
 
 def _done(layout: Layout, replicas: Numbers) -> Layout:

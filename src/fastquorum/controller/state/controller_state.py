@@ -20,12 +20,12 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.image.vector import Make
-from fastquorum.controller.state.alike import TopicNameCollisions
 from fastquorum.controller.state.broker_info import is_legacy
 from fastquorum.controller.state.heartbeats import Heartbeats
-from fastquorum.controller.state.homes import ReplicaCandidates, default_directory
 from fastquorum.controller.state.index import PartitionIndex, PartitionKey
 from fastquorum.controller.state.partition_change import ElectionKind, PartitionChange, Rules
+from fastquorum.controller.state.replica_candidates import ReplicaCandidates, default_directory
+from fastquorum.controller.state.topic_name_collisions import TopicNameCollisions
 from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
 from fastquorum.wire.message import Message
@@ -148,13 +148,13 @@ class ControllerState:
         """The offset of the next record that is appended."""
         self._make: Final = make
         self.index: Final = PartitionIndex(lambda: self.image.topics)
-        self.alike: Final = TopicNameCollisions(lambda: self.image.topics)
+        self.name_collisions: Final = TopicNameCollisions(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1, steady)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
         self._own: Final = Resource(ResourceType.BROKER, str(node_id))
-        self._homes = ReplicaCandidates(image.brokers)
+        self._replica_candidates = ReplicaCandidates(image.brokers)
         self._effective: EffectiveConfigs | None = None
         self._change_rules: _ChangeRules | None = None
         """The rules that were used last: many partitions of one topic change together."""
@@ -187,7 +187,7 @@ class ControllerState:
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
         self.index.take(editor)
-        self.alike.update(*editor.name_changes())
+        self.name_collisions.update(*editor.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):
@@ -232,14 +232,14 @@ class ControllerState:
 
     def is_active(self, broker_id: NodeId) -> bool:
         """Return whether a broker is registered, unfenced and not shutting down."""
-        return self.homes.is_active(broker_id)
+        return self.replica_candidates.is_active(broker_id)
 
     @property
-    def homes(self) -> ReplicaCandidates:
+    def replica_candidates(self) -> ReplicaCandidates:
         """The brokers that can have replicas now."""
-        if self._homes.brokers is not self.image.brokers:
-            self._homes = ReplicaCandidates(self.image.brokers)
-        return self._homes
+        if self._replica_candidates.brokers is not self.image.brokers:
+            self._replica_candidates = ReplicaCandidates(self.image.brokers)
+        return self._replica_candidates
 
     @property
     def effective_configs(self) -> EffectiveConfigs:
@@ -312,7 +312,7 @@ class ControllerState:
         return PartitionChange(topic.id, partition_id, before, change_rules.rules, election or change_rules.election)
 
     def _change_rules_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _ChangeRules:
-        is_active = self.homes.is_active
+        is_active = self.replica_candidates.is_active
         may_lead: Callable[[NodeId], bool] = is_active
         if gone is not None or back is not None:
             may_lead = lambda broker: broker != gone and (broker == back or is_active(broker))  # noqa: E731
@@ -321,14 +321,14 @@ class ControllerState:
             self.min_isr(topic),
             self.image.features.is_elr_enabled,
             may_lead,
-            self.homes.online_directories,
+            self.replica_candidates.online_directories,
             self.default_directory,
         )
         election = ElectionKind.UNCLEAN if self.allows_unclean_election(topic) else ElectionKind.ONLINE
         return _ChangeRules(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:
-        """See `homes.default_directory`."""
+        """See `replica_candidates.default_directory`."""
         return default_directory(self.image.brokers.get(broker_id))
 
 

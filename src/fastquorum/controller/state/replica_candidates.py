@@ -20,7 +20,7 @@ class ReplicaCandidates:
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers: Final = brokers
-        self.candidates: Final = Candidates(
+        self.by_rack: Final = Candidates(
             [
                 Usable(broker_id, broker.rack, broker.fenced)
                 for broker_id, broker in brokers.items()
