@@ -124,12 +124,12 @@ def test_one_directory_is_one_members(bootstrap: str, root: Path) -> None:
 def test_a_directory_that_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path, root: Path) -> None:
     root.mkdir()
     (root / "letter").write_text("dear")
-    with pytest.raises(DirectoryError, match="something else"):
+    with pytest.raises(DirectoryError, match="does not hold a member's metadata"):
         join("127.0.0.1:1", metadata_dir=str(root))
     assert {each.name for each in root.iterdir()} == {"letter"}
     with one_controller(tmp_path, node_id=7):
         pass
-    with pytest.raises(DirectoryError, match="something else"):
+    with pytest.raises(DirectoryError, match="does not hold a member's metadata"):
         join("127.0.0.1:1", metadata_dir=str(tmp_path / "controller"))
 
 

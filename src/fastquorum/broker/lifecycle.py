@@ -352,8 +352,8 @@ class Lifecycle:
         if self.state not in (State.FENCED, State.ONLINE, State.STOPPING):
             return
         if followed.epoch > self.epoch or (self._has_read_itself and followed.epoch != self.epoch):
-            now = f"epoch {followed.epoch}" if followed.epoch != NO_EPOCH else "nobody"
-            self._on_stale(f"broker {self._settings.broker_id} of epoch {self.epoch} is {now} by now")
+            now = f"has epoch {followed.epoch}" if followed.epoch != NO_EPOCH else "is not registered"
+            self._on_stale(f"broker {self._settings.broker_id} of epoch {self.epoch} {now} by now")
             return
         if followed.epoch != self.epoch:
             return  # not read so far yet

@@ -82,12 +82,12 @@ class MetadataCopy:
         found: list[_Held] = []
         for info in self._kernels.batch_headers(records):
             if not info.crc_valid or info.base_offset != offset or info.leader_epoch < epoch:
-                raise PeerProtocolError(f"a batch at offset {info.base_offset} is damaged, or none of the next")
+                raise PeerProtocolError(f"a batch at offset {info.base_offset} is damaged, or not the next one")
             data = records[info.position : info.position + info.size_bytes]
             found.append(_Held(data, info.last_offset, info.leader_epoch))
             offset, epoch = info.last_offset + 1, info.leader_epoch
         if records and not found:
-            raise PeerProtocolError("the records of a Fetch begin with no batch")
+            raise PeerProtocolError("the records of a Fetch do not begin with a batch")
         return found
 
     def cut(self) -> None:

@@ -160,9 +160,9 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
     )
     config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
     if config.control_requests and options.get("host") is None:
-        raise ConfigError("is needed where it is to be told something", "give an address of this machine", "host")
+        raise ConfigError("is needed with control_requests", "give an address of this machine", "host")
     if config.control_requests and options.get("metadata_dir") is not None:
-        raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
+        raise ConfigError("cannot be used with control_requests", "leave it out", "metadata_dir")
     is_ready, kernels, place = options.get("ready", True), options.get("kernels", "native"), options.get("metadata_dir")
     return Joining(settings, config, is_ready, kernels, None if place is None else _text_of(place))
 
@@ -184,9 +184,9 @@ def _given_listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
     if host is None or port is None:
         return tuple(options.get("listeners", ()))
     if options.get("listeners"):
-        raise ConfigError("host and port are given beside it", "give one of the two", "listeners")
+        raise ConfigError("host and port are given, too", "give one of the two", "listeners")
     if port == 0 and not options.get("control_requests"):
-        raise ConfigError("0 is no port that others could reach", "give the one that this program listens on", "port")
+        raise ConfigError("0 is not a port that others can reach", "give the one that this program listens on", "port")
     return (Listener(LISTENER, host, port, 0),)
 
 

@@ -79,7 +79,7 @@ class MemberConfig:
             raise ConfigError(
                 f"a member that beats every {self.heartbeat_interval_us} us and may act for {self.lease_us} us after "
                 "each would be fenced between two heartbeats",
-                "beat at least three times in a session",
+                "send at least three heartbeats in a session",
                 "heartbeat_interval_us",
             )
         check_lease(self.lease_us, self.session_timeout_us)

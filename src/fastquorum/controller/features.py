@@ -128,9 +128,9 @@ def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wan
     if unable:
         return unable
     if level < present and upgrade_type == UpgradeType.UPGRADE:
-        return f"it is {present}, and a downgrade was not asked for"
+        return f"it is {present}, and a downgrade was not requested"
     if level > present and upgrade_type != UpgradeType.UPGRADE:
-        return f"it is {present}, and a downgrade was asked for"
+        return f"it is {present}, and a downgrade was requested"
     if name == METADATA_VERSION and not state.level.loses_nothing_at(level):
         return f"it is {present}, and records may be lost on the way down, which is not supported"
     if name == KRAFT_VERSION and level < present:

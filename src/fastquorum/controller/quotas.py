@@ -120,7 +120,7 @@ def _limits_of(entity: Entity) -> Mapping[str, float]:
     if IP not in names:
         return OF_CLIENTS
     if len(names) > 1:
-        raise Refused(code, "An ip has no user or client-id beside it")
+        raise Refused(code, "An ip cannot be combined with user or client-id")
     if not _is_address(names[IP]):
         raise Refused(code, f"{names[IP]} is not an IP address; names of hosts are not resolved here")
     return OF_ADDRESSES

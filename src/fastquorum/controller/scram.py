@@ -36,7 +36,7 @@ def alter_credentials(state: ControllerState, request: AlterUserScramCredentials
         try:
             record = _altered(state, changes[0])
             if len(changes) > 1:
-                raise Refused(ErrorCode.DUPLICATE_RESOURCE, "A user is altered once in a request")
+                raise Refused(ErrorCode.DUPLICATE_RESOURCE, "A user can be altered once in a request")
             records.append(record)
         except Refused as refused:
             code, text = refused.code, refused.text
@@ -72,7 +72,7 @@ def _altered(state: ControllerState, change: _Deletion | _Upsertion) -> Message:
         text = f"metadata.version {state.level} cannot hold SCRAM credentials"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
     if not change.name:
-        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user has a name")
+        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user needs a name")
     if change.mechanism not in MECHANISMS:
         raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"SCRAM mechanism {change.mechanism} is unknown")
     if isinstance(change, _Upsertion):

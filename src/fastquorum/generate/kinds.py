@@ -52,9 +52,11 @@ FINDERS: Final[Mapping[Kind, Finder]] = MappingProxyType(
         Kind.TORN_END: Finder(_REPLICAS, "the last batch of this replica, at this offset, is cut off"),
         Kind.EPOCH_BACKWARDS: Finder(_INVARIANTS, "the batch at this offset is of an epoch below the one before it"),
         Kind.TWO_LEADERS: Finder(_INVARIANTS, "the LeaderChange at this offset names a second leader of its epoch"),
-        Kind.LEADER_NOT_IN_ISR: Finder(_INVARIANTS, "the record at this offset makes one lead who is not in the ISR"),
+        Kind.LEADER_NOT_IN_ISR: Finder(
+            _INVARIANTS, "the record at this offset makes a broker lead that is not in the ISR"
+        ),
         Kind.ISR_OUTSIDE_REPLICAS: Finder(
-            _INVARIANTS, "the record at this offset has one in the ISR who is no replica"
+            _INVARIANTS, "the record at this offset has a broker in the ISR that is not a replica"
         ),
         Kind.PARTITION_EPOCH_JUMP: Finder(_INVARIANTS, "the record at this offset raises the partition epoch by five"),
         Kind.BROKER_EPOCH_NOT_OFFSET: Finder(_INVARIANTS, "the registration at this offset has another broker epoch"),
@@ -64,7 +66,7 @@ FINDERS: Final[Mapping[Kind, Finder]] = MappingProxyType(
         Kind.FLAPPING_BROKER: Finder(_ANOMALIES, "a broker is fenced and unfenced over and over"),
         Kind.ISR_CHURN: Finder(_ANOMALIES, "the ISR of one partition shrinks and grows over and over"),
         Kind.SNAPSHOT_GAP: Finder(_ANOMALIES, "no snapshot for many times as long as between the others"),
-        Kind.RECORD_MIX_CHANGE: Finder(_ANOMALIES, "hundreds of configuration records, which are rare else"),
+        Kind.RECORD_MIX_CHANGE: Finder(_ANOMALIES, "hundreds of configuration records, which are rare otherwise"),
     }
 )
 IN_BYTES: Final = (

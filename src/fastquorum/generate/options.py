@@ -121,7 +121,7 @@ def _check_faults(options: GenerateOptions) -> None:
     if options.hours < FAULT_HOURS_MIN:
         raise UsageError(f"--faults: {options.hours} hours are too short", f"give --hours {FAULT_HOURS_MIN} or more")
     if options.brokers.least < FAULT_BROKERS_MIN:
-        text = f"--faults: {options.brokers.least} brokers are too few to break something without breaking more"
+        text = f"--faults: {options.brokers.least} brokers are too few for a fault that causes no others"
         raise UsageError(text, f"give --brokers {FAULT_BROKERS_MIN} or more")
     _check_room(options)
 

@@ -375,11 +375,11 @@ def test_eligible_leader_replicas_are_written_only_where_they_are_enabled() -> N
 @pytest.mark.parametrize(
     ("level", "held", "why"),
     [
-        (16, (TOPIC, PARTITION), "in which directories partition 0 lies"),
+        (16, (TOPIC, PARTITION), "hold the directories of partition 0"),
         (16, (BROKER,), "of broker 1 which directories it has"),
         (7, (RegisterBrokerRecord(broker_id=1, is_migrating_zk_broker=True),), "that it migrates"),
         (29, (RegisterBrokerRecord(broker_id=1, cordoned_log_dirs=[]),), "which directories are cordoned"),
-        (14, (RegisterControllerRecord(controller_id=3),), "which controllers have registered"),
+        (14, (RegisterControllerRecord(controller_id=3),), "hold registrations of controllers"),
         (10, (UserScramCredentialRecord(name="a"),), "SCRAM"),
         (13, (DelegationTokenRecord(token_id="x"),), "delegation tokens"),
     ],
@@ -392,7 +392,7 @@ def test_no_snapshot_leaves_out_what_its_level_cannot_say(level: int, held: tupl
 
 
 def test_no_snapshot_is_written_before_metadata_version_is_known() -> None:
-    with pytest.raises(ImageFailed, match=r"no record has said the metadata\.version yet"):
+    with pytest.raises(ImageFailed, match=r"no record has set the metadata\.version yet"):
         list(EMPTY.records())
 
 

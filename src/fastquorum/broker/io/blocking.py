@@ -35,7 +35,7 @@ def join(*, start: Callable[["Membership"], object] | None = None, **options: Un
 
 
 def _check_not_awaited(returned: object) -> None:
-    """ConfigError if what `start` returned is still to be awaited: nobody here does, so nothing has been recovered."""
+    """Raise ConfigError if `start` returned an awaitable: it would never be awaited, and nothing would be recovered."""
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
@@ -58,10 +58,9 @@ class Membership(Holding):
         return self.check()
 
     def serving(self) -> ThreadWork:
-        """A piece of work as the broker, for somebody: the block begins only if this program may act.
+        """Begin a piece of work as the broker: the block begins only if this program may act.
 
-        A fence does not tear it off, but `check` and leaving the block raise Fenced then: nobody is to be told that it
-        is done.
+        A fence does not interrupt it, but `check` and leaving the block raise Fenced then: it must not count as done.
 
         >>> with membership.serving() as work:
         ...     work.check() == work.epoch == membership.epoch
@@ -70,7 +69,7 @@ class Membership(Holding):
         return ThreadWork(self.broker_id, self._admitted)
 
     def changes(self) -> Iterator[View]:
-        """How it stands, now and after every change; blocks between changes. Latest wins.
+        """Yield the state, now and after every change; block between changes. Latest wins.
 
         >>> next(membership.changes()).epoch == membership.epoch
         True

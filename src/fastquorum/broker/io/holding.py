@@ -64,7 +64,7 @@ def check_start(start: object) -> None:
 
 
 class Holding(Guarded):
-    """One membership, as far as both twins say the same of it. From any thread."""
+    """One membership: the part that both twins share. It may be used from any thread."""
 
     _CHILD_HINT = "join in one process only"
 
@@ -90,12 +90,12 @@ class Holding(Guarded):
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Where others reach this program, as it registers them."""
+        """The listeners at which others reach this program, as it registers them."""
         return self._member.settings.listeners
 
     @property
     def state(self) -> State:
-        """offline, registering, fenced, online, stopping or gone. What may be done is for `is_active` to say."""
+        """offline, registering, fenced, online, stopping or gone. `is_active` decides whether the program may act."""
         return self._member.view.state
 
     @property
@@ -105,15 +105,17 @@ class Holding(Guarded):
 
     @property
     def is_active(self) -> bool:
-        """May this program act as the broker, now? It looks at the clock: right after a pause of any length, too."""
+        """Whether this program may act as the broker now. It reads the clock, so it is right even after a pause of any
+        length."""
         view = self._member.view  # before the clock: a lease that is read late is over early
         return now_us() < view.lease_until_us and not self._member.is_over
 
     def check(self, epoch: int | None = None) -> int:
-        """The epoch to act under. Ask right before acting, and hand it to whoever refuses older ones.
+        """Return the epoch to act under. Call it right before acting, and pass the epoch to the resource that refuses
+        older ones.
 
         Args:
-            epoch: what the program began under; it must not go on under another without taking note.
+            epoch: the epoch that the work began under; it must not go on unnoticed under another.
         Raises:
             Fenced: it may not act now, or not under that epoch any more.
             ClosedError: the membership is over; or the error that ended it.
@@ -124,10 +126,10 @@ class Holding(Guarded):
         return self._admitted(epoch).epoch
 
     def cluster(self, listener: str | None = None) -> Cluster:
-        """What a client may be told of the cluster, as `image` has it: no broker that is fenced is in there.
+        """Return the cluster as its clients see it, from `image`, without fenced brokers.
 
         Args:
-            listener: the one that the client uses; brokers without it are left out, too. None: any will do.
+            listener: the listener that the client uses; brokers without it are left out, too. None: any listener.
         """
         return Cluster(self._member.view.image, listener)
 
@@ -148,8 +150,8 @@ class Holding(Guarded):
         return self._member.view
 
     def partitions(self) -> tuple[HeldPartition, ...]:
-        """Partitions with a replica on this broker, as `image` has them, or as it was told. To act on one, `check()` as
-        well."""
+        """Return the partitions with a replica on this broker, from `image` or as they were pushed. To act on one,
+        `check()` as well."""
         view, held = self._member.view, self._held
         if view.told is not None:
             return tuple(partition for _, partition in sorted(view.told.held.items()))
@@ -159,19 +161,19 @@ class Holding(Guarded):
         return held[1]
 
     def set_ready(self, is_ready: bool = True) -> None:
-        """The program has what it needs to act, or no longer; the controller hears of it, and unfences or fences."""
+        """Set whether the program is ready to act; the controller unfences or fences it by that."""
         self._raise_if_over()
         self._member.set_ready(is_ready)
 
     def request_stop(self, timeout: float | None = None) -> None:
-        """Begin to go, as `close` does, without waiting. On a signal rather leave the block, as `sys.exit` in its
+        """Begin to stop, as `close` does, without waiting. On a signal rather leave the block, as `sys.exit` in its
         handler does."""
         self._member.request_stop(int(_stop_s(timeout) * SECOND))
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _admitted(self, epoch: int | None = None) -> View:
-        """The view by which it may act now. As `check`."""
+        """Return the view by which it may act now. Raises as `check`."""
         view = self._member.view
         if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
             return view
@@ -198,11 +200,11 @@ class Holding(Guarded):
 
     @staticmethod
     def _whole(timeout: float | None) -> float:
-        """Until a member that goes is over in any case."""
+        """Return how long a stopping member lasts at most."""
         return _stop_s(timeout) + _GRACE_S
 
 
 def _stop_s(timeout: float | None) -> float:
-    """STOP_S where nothing is said. UsageError if it is not a time."""
+    """Return the timeout; STOP_S if none is given. UsageError if it is not a time."""
     seconds = wait_s(timeout)
     return STOP_S if seconds is None else seconds

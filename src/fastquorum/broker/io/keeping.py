@@ -1,8 +1,8 @@
-"""Where a member's metadata stands, in a directory of its own: a snapshot, from which the next run goes on.
+"""Stores a member's metadata in its own directory: a snapshot, from which the next run goes on.
 
-Written when a registration is answered, before the member catches up, and when it has gone in good order. The next run
-does not read again what this one had read, and takes no older metadata for the present: controllers that have lost what
-is written here are refused. The layout is Kafka's, so that what reads a metadata log's directory reads this one.
+It is written when a registration is answered, before the member catches up, and when it has stopped in good order. The
+next run does not read the same metadata again, and accepts no older one: controllers that have lost what is stored here
+are refused. The layout is Kafka's, so that tools for a metadata log's directory read this one, too.
 Source: the draft beside KIP-500 ("Register Flow"), KIP-630 (snapshots).
 """
 
@@ -26,12 +26,12 @@ from fastquorum.storage.ports import Disk
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, NodeId, OffsetAndEpoch, VoterSet
 
 _NEW: Final = frozenset((names.LOCK, names.META_PROPERTIES + names.TEMPORARY_SUFFIX, "lost+found"))
-"""What a directory may hold that is nobody's yet."""
+"""The files that a new directory may hold."""
 
 
 @dataclass(eq=False)
 class CopyDamaged(CorruptionError):
-    """What a member has kept is damaged, and no loss: the controllers have it all."""
+    """A member's stored metadata is damaged; nothing is lost, since the controllers have it all."""
 
     def __str__(self) -> str:
         return (
@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
 
 class Keeping:
-    """One member's directory, which nobody else has open. Made by `open`."""
+    """One member's directory, opened by `open`, and by no other process."""
 
     def __init__(self, lock: DirectoryLock, disk: RealDisk, kernels: Kernels) -> None:
         self._lock = lock
@@ -133,7 +133,7 @@ def _check_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
     else:
         is_log = not _NEW.issuperset(held)
     if is_log:
-        raise DirectoryError("it holds something else than a member's metadata", "give an empty directory", disk.root)
+        raise DirectoryError("it does not hold a member's metadata", "give an empty directory", disk.root)
 
 
 def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:

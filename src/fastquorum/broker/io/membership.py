@@ -74,9 +74,9 @@ class Membership(Holding):
         return self.check()
 
     def serving(self, *, cancel: bool = False) -> TaskWork:
-        """A piece of work as the broker, for somebody: the block begins only if this program may act.
+        """Begin a piece of work as the broker: the block begins only if this program may act.
 
-        A fence does not tear it off, but leaving the block raises Fenced then: nobody is to be told that it is done.
+        A fence does not interrupt it, but leaving the block raises Fenced then: it must not count as done.
         With `cancel` the block is cancelled at the fence, and Fenced raised in its place.
 
         >>> epoch = await membership.wait_active(timeout=20)
@@ -88,7 +88,7 @@ class Membership(Holding):
         return TaskWork(self.broker_id, self._admitted, self._under_way, cancel=cancel)
 
     async def changes(self) -> AsyncIterator[View]:
-        """How it stands, now and after every change of its state or of the metadata. Latest wins: a slow reader misses
+        """Yield the state, now and after every change of it or of the metadata. Latest wins: a slow reader misses
         what is over already.
 
         >>> async for now in membership.changes():
@@ -109,8 +109,8 @@ class Membership(Holding):
         self._raise_if_failed()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Go in good order: the controller moves this broker's leads away, and lets it go, or `timeout` seconds pass (5
-        by default).
+        """Stop in good order: the controller moves this broker's leads away, and lets it stop, or `timeout` seconds
+        pass (5 by default).
 
         It may act until then. Idempotent; it goes on if this is cancelled. Once its loop is closed any other will do.
         """

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def join(
     *, start: Callable[[Membership], Awaitable[object]] | None = None, **options: Unpack[JoinOptions]
 ) -> Opening[Membership]:
-    """Become a broker of the cluster: register with its controllers, and beat from now on, in a thread of its own.
+    """Become a broker of the cluster: register with its controllers, and send heartbeats, in a thread of its own.
 
-    Await it, or enter it with `async with`. It waits for no answer; `wait_active` says when this program may act.
-    Another process may hold the id: then that is waited for. See `JoinOptions` for what may be given, and
-    `fastquorum.broker.lifecycle` for what is guaranteed.
+    Await it, or enter it with `async with`. It does not wait for an answer; `wait_active` returns when this program may
+    act. If another process holds the id, the registration waits for its end. See `JoinOptions` for the options, and
+    `fastquorum.broker.lifecycle` for the guarantees.
 
-    `start` is called first, with the membership, while that is offline and no controller hears of it: for what the
-    program has to do before it can serve, as recovering its log. If it fails, so does this, and nothing is registered.
-    Cancelled it ends what it has begun first.
+    `start` is called first, with the membership, while that is offline and no controller knows of it: for work that has
+    to come before serving, such as recovering a log. If it fails, so does `join`, and nothing is registered. If `join`
+    is cancelled, it first ends what it has begun.
 
     >>> async def main():
     ...     async with join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:

@@ -1,7 +1,7 @@
 """A running member: an agent, its connections, and the thread they live in, so that heartbeats leave whatever the
 program computes.
 
-Methods may be called from any thread. Whoever listens hears in the member's thread and must not block.
+Methods may be called from any thread. Listeners are called in the member's thread and must not block.
 Source: epoll(7); Kafka `NodeToControllerChannelManager`.
 """
 
@@ -151,7 +151,7 @@ class RunningMember(handles.Guarded):
         self._transport.after_fork()
 
     def abandon_in_child(self) -> None:
-        """After fork, in the child: let go of the descriptors."""
+        """Close the descriptors in the child of a fork."""
         if self._port is not None:
             self._port.close()
         self._transport.abandon_in_child()

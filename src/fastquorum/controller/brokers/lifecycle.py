@@ -67,7 +67,7 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         raise Refused(ErrorCode.INCONSISTENT_CLUSTER_ID, text)
     broker_id = request.broker_id
     if broker_id < 0:  # who nobody is, to every partition without a leader
-        raise Refused(ErrorCode.INVALID_REGISTRATION, f"{broker_id} is no broker's id")
+        raise Refused(ErrorCode.INVALID_REGISTRATION, f"{broker_id} is not a broker's id")
     existing = state.image.brokers.get(broker_id)
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     former_epoch = _NEVER if existing is None else existing.epoch
@@ -77,7 +77,7 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         text = f"another broker {broker_id} is alive; if it was restarted, its session will end soon"
         raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, text)
     if request.is_migrating_zk_broker:
-        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers of ZooKeeper are not taken in")
+        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers of ZooKeeper are not accepted")
     if state.level.has_directories:
         _check_directories(state, request)
     _check_protocols(request.listeners)
@@ -158,7 +158,7 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
     """Decide a ControllerRegistration. Refused: UNSUPPORTED_VERSION below the level that has it; UNKNOWN_SERVER_ERROR
     for an unknown security protocol."""
     if not state.level.has_controller_registration:
-        text = f"metadata.version {state.level} knows no registrations of controllers"
+        text = f"metadata.version {state.level} has no registrations of controllers"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
     _check_protocols(request.listeners)
     record = RegisterControllerRecord(

@@ -48,10 +48,10 @@ def registered(state: ControllerState, broker_id: NodeId, incarnation_id: int) -
 
     Raises:
         Refused: STALE_BROKER_EPOCH, in place of the KIP's INVALID_INCARNATION_ID, which Kafka never gave a number;
-            INVALID_REQUEST for an id that is none, or a broker that has registered as one that does not beat.
+            INVALID_REQUEST for an id that is none, or a broker that has registered as one without heartbeats.
     """
     if broker_id < 0:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{broker_id} is no broker's id")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{broker_id} is not a broker's id")
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
@@ -60,7 +60,7 @@ def registered(state: ControllerState, broker_id: NodeId, incarnation_id: int) -
         text = f"the incarnation of broker {broker_id} is {latest}, not {incarnation_id}"
         raise Refused(ErrorCode.STALE_BROKER_EPOCH, text)
     if is_legacy(broker):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} has registered as one that does not beat")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} has registered as one without heartbeats")
     return broker
 
 
@@ -76,7 +76,7 @@ def metadata_heartbeat(state: ControllerState, request: MetadataHeartbeatRequest
     """
     broker = registered(state, request.broker_id, request.incarnation_id)
     if request.target_state not in TARGETS:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{request.target_state} is no state to wish for")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{request.target_state} is not a state that a broker can ask for")
     heartbeats = state.heartbeats
     heartbeats.touch(broker.id, broker.epoch, now_us)
     if request.incarnation_id > heartbeats.incarnation_id(broker.id):

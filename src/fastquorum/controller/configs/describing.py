@@ -41,7 +41,7 @@ def described(image: Image, started: StartValues, request: DescribeConfigsReques
     """Return the response. If one resource has an unknown type, all are refused. Naming a resource twice is an error:
     thousands of answers would keep the quorum waiting."""
     if any(each.resource_type not in _TYPES for each in request.resources):
-        code, text = ErrorCode.INVALID_REQUEST, "There is a resource of a type that there is not."
+        code, text = ErrorCode.INVALID_REQUEST, "A resource has an unknown type."
         return DescribeConfigsResponse(results=[_refused(each, code, text) for each in request.resources])
     describing = _Describing(image, started, request)
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
@@ -49,7 +49,7 @@ def described(image: Image, started: StartValues, request: DescribeConfigsReques
     for each in request.resources:
         try:
             if times[each.resource_type, each.resource_name] > 1:
-                raise TopicFault(ErrorCode.INVALID_REQUEST, "It is asked about more than once.")
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "It is named more than once.")
             result = Described(resource_type=each.resource_type, resource_name=each.resource_name)
             result.configs = chosen(each, describing.entries(each))
         except TopicFault as fault:

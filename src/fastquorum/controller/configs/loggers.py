@@ -22,6 +22,6 @@ def check_levels(node_id: NodeId, name: str, changes: Iterable[Any]) -> None:
         raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected node id: this is node {node_id}, ask {name} itself")
     for each in changes:
         if each.config_operation not in (_SET, _DELETE):
-            text = f"Operation {each.config_operation} is not one for loggers: a level is set, or is not."
+            text = f"Operation {each.config_operation} is not supported for loggers: a level is set, or unset."
             raise TopicFault(ErrorCode.INVALID_REQUEST, text)
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Logger {each.name} does not exist!")

@@ -49,6 +49,6 @@ class BatchFolder:
         try:
             message, _ = decode_metadata_record(values[at] or b"", self._codec)
         except WireError as error:
-            raise ImageFailed(f"it is no metadata record: {error}", "record", offsets[at]) from error
+            raise ImageFailed(f"it is not a metadata record: {error}", "record", offsets[at]) from error
         fold.add(offsets[at], message, info.leader_epoch, info.max_timestamp_ms)
         return at + 1

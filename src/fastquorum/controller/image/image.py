@@ -68,7 +68,7 @@ class Image(NamedTuple):
         """
         level = self.features.metadata_version
         if level is None:
-            raise ImageFailed("no record has said the metadata.version yet: there is nothing to write a snapshot at")
+            raise ImageFailed("no record has set the metadata.version yet, which a snapshot needs")
         try:
             yield from self._records(level)
         except ValueError as error:
@@ -79,7 +79,7 @@ class Image(NamedTuple):
         for _, broker in sorted(self.brokers.items()):
             yield registrations.broker_record(broker, level), level.register_broker_version
         if self.controllers and not level.has_controller_registration:
-            raise ValueError(f"metadata.version {level} cannot say which controllers have registered")
+            raise ValueError(f"metadata.version {level} cannot hold registrations of controllers")
         for _, controller in sorted(self.controllers.items()):
             yield registrations.controller_record(controller), 0
         yield from self._topic_records(level)

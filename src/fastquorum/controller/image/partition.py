@@ -129,7 +129,7 @@ def partition_record(
     if level.has_directories:
         record.directories = list(partition.directories)
     elif any(directory != DIRECTORY_MIGRATING for directory in partition.directories):
-        raise ValueError(f"metadata.version {level} cannot say in which directories partition {partition_id} lies")
+        raise ValueError(f"metadata.version {level} cannot hold the directories of partition {partition_id}")
     return record
 
 

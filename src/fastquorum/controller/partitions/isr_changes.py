@@ -34,7 +34,7 @@ def change_isr(state: ControllerState, request: IsrChangeRequest) -> Decision:
     """
     broker = registered(state, request.broker_id, request.incarnation_id)
     if request.incarnation_id != state.heartbeats.incarnation_id(broker.id):
-        text = f"incarnation {request.incarnation_id} of broker {broker.id} has not been heard of"
+        text = f"incarnation {request.incarnation_id} of broker {broker.id} is not known"
         raise Refused(ErrorCode.STALE_BROKER_EPOCH, text)
     answer = IsrChangeResponse()
     proposals = isr.Proposals(state, broker.id, _BY_ID)

@@ -163,7 +163,7 @@ class ControllerState:
     def level(self) -> Level:
         """The metadata.version. The first records of a log set it, before any request is decided."""
         level = self.image.features.metadata_version
-        assert level is not None, "no record has said the metadata.version"
+        assert level is not None, "no record has set the metadata.version"
         return level
 
     @property
