@@ -1,6 +1,6 @@
-"""What is installed: versions, which kernels can run, how the native ones were built. For `doctor` and bug reports.
+"""Versions, usable kernels, and how the native ones were built, for `doctor` and bug reports.
 
-Looks, never judges: a missing native kernel set is reported here and complained about by whoever needs it.
+Reports only: a missing native kernel set is an error where it is needed.
 """
 
 import importlib

@@ -20,7 +20,7 @@ PORT_MAX: Final = 65535
 _SHOWN_MAX: Final = 80
 """Most characters of a bad host that an error repeats."""
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
-"""Of a host name. `_` is in no host name of RFC 1123, but in those that container tools give."""
+"""Characters of a host name. RFC 1123 has no `_`, but the names that container tools give do."""
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 _BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
@@ -43,7 +43,7 @@ def parse_address(text: str, *, port_min: int = 1, may_be_everywhere: bool = Tru
     if host or port_min > 0:
         (check_host if may_be_everywhere else check_reachable)(host)
     if is_of_many(host):
-        raise AddressError(f"no node can be at {host}: it stands for many machines")
+        raise AddressError(f"no node can be at {host}: it is the address of many machines")
     return host, int(port)
 
 
@@ -68,7 +68,7 @@ def check_host(host: str) -> None:
         raise AddressError(f"host {_cut(host)!r} is not ASCII{_in_ascii(host)}")
     for character in host:
         if character not in _NAME_CHARACTERS:
-            raise AddressError(f"host {_cut(host)!r} has a {character!r}, which no host name has")
+            raise AddressError(f"host {_cut(host)!r} has a {character!r}, which host names cannot have")
     name = host.removesuffix(".")
     labels = name.split(".")
     if "" in labels:
@@ -82,16 +82,16 @@ def check_host(host: str) -> None:
         raise AddressError(f"host {_cut(host)!r} has {len(name)} characters, {NAME_MAX} is the most")
     if _is_number(labels[-1]) and numeric(host) is None:
         # The system would take such a name for an address all the same: 1 for 0.0.0.1, 010.0.0.1 for 8.0.0.1.
-        raise AddressError(f"host {_cut(host)!r} is not an IPv4 address, as it has not four numbers from 0 to 255")
+        raise AddressError(f"host {_cut(host)!r} is not an IPv4 address: it does not have four numbers from 0 to 255")
 
 
 def check_reachable(host: str) -> None:
     """Raise AddressError unless others can be told that `host` is where a node is: of a voter, or advertised."""
     check_host(host)
     if is_everywhere(host):
-        raise AddressError(f"nobody can reach {host}: it means every address of this machine")
+        raise AddressError(f"no other machine can reach {host}: it means every address of this machine")
     if is_of_many(host):
-        raise AddressError(f"nobody can be reached at {host}: it stands for many machines")
+        raise AddressError(f"no node can be reached at {host}: it is the address of many machines")
     if "%" in host:
         raise AddressError(f"host {_cut(host)!r} has a scope id, which means something on one machine only")
 
@@ -135,7 +135,7 @@ def _split(text: str) -> tuple[str, str]:
     """Host, without brackets, and port as text."""
     scheme, is_url, _ = text.partition("://")
     if is_url:
-        raise AddressError(f"{_cut(scheme)!r} in front of it is not wanted: it is HOST:PORT alone")
+        raise AddressError(f"{_cut(scheme)!r} in front of it is not allowed: write HOST:PORT only")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket:
@@ -146,7 +146,7 @@ def _split(text: str) -> tuple[str, str]:
         host, colon, port = text.rpartition(":")
         host, rest = (host, colon + port) if colon else (text, "")
         if ":" in host or (text.startswith(":") and text.count(":") > 1):
-            raise AddressError("an IPv6 address stands in brackets, as in [::1]:9093")
+            raise AddressError("write an IPv6 address in brackets, as in [::1]:9093")
     if not rest:
         missing = "the host and a colon are missing before the port" if is_whole(host) else "the port is missing"
         raise AddressError(missing)

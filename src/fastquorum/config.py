@@ -50,15 +50,15 @@ class QuorumConfig:
     snapshot_interval_us: Micros = 3_600 * SECOND
     """So much time does, if anything was committed since; 0: never."""
     retention_bytes: int = 100 * 1024 * 1024
-    """Log and snapshots together: beyond it, what later snapshots cover is removed; 0: never."""
+    """Bytes of log and snapshots together above which records that a later snapshot covers are removed; 0: never."""
     retention_us: Micros = 7 * 24 * 3_600 * SECOND
-    """What is older and covered by a later snapshot is removed; 0: never."""
+    """Age above which records that a later snapshot covers are removed; 0: never."""
     disk_stall_us_max: Micros = 10 * SECOND
-    """A sync that takes longer than this makes a leader resign, and so does a Python that takes nothing from the native
-    threads for as long."""
+    """A leader resigns if a sync takes longer than this, or if Python takes nothing from the native threads for as
+    long."""
 
     busy_poll_us: Micros = 0
-    """The thread of the native sockets looks for events for so long before it sleeps; 0: it sleeps at once."""
+    """How long the thread of the native sockets polls for events before it sleeps; 0: it sleeps at once."""
 
     @property
     def fetch_answer_us_max(self) -> Micros:

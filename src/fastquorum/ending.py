@@ -30,10 +30,10 @@ class Ending:
     """The handler of the signals that end this process."""
 
     def __init__(self) -> None:
-        self._asked_s: float | None = None
-        """When the first one came that is no SIGINT (time.monotonic)."""
+        self._first_s: float | None = None
+        """When the first signal other than SIGINT came (time.monotonic); None before."""
         self._waiting: int | None = None
-        """The last one that came during an import and has not been raised yet."""
+        """The last signal that came during an import and has not been raised yet."""
         self._alarm: Any = signal.SIG_DFL
         """The handler of SIGALRM while none is waiting."""
 
@@ -45,14 +45,14 @@ class Ending:
         if number == signal.SIGINT:
             raise KeyboardInterrupt
         now_s = time.monotonic()
-        if self._asked_s is not None and now_s - self._asked_s < SAME_S:
+        if self._first_s is not None and now_s - self._first_s < SAME_S:
             return
-        self._asked_s = now_s
+        self._first_s = now_s
         raise Terminated(number)
 
     def catch_up(self) -> None:
-        """Send what was put off again, to whoever handles it now. A timer that still ran would kill the process: Python
-        gives signals their default actions when it exits."""
+        """Send a postponed signal again, to its present handler. A timer that still ran would kill the process: Python
+        restores default actions when it exits."""
         if self._waiting is None:
             return
         number, self._waiting = self._waiting, None

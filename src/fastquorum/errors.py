@@ -104,7 +104,7 @@ class OffsetOutOfRange(UsageError):
     end_offset: Offset = -1
 
     def __str__(self) -> str:
-        return self.detail or f"offset {self.offset} lies outside {self.start_offset}..{self.end_offset}"
+        return self.detail or f"offset {self.offset} is outside {self.start_offset}..{self.end_offset}"
 
 
 @dataclass(eq=False)
@@ -119,8 +119,9 @@ class OutOfOrderSequence(UsageError):
 
     def __str__(self) -> str:
         return self.detail or (
-            f"producer {self.producer_id} appends sequence {self.sequence}, its next is {self.expected_sequence}: "
-            "somebody else appends in its name, or what lies between was lost before it was sent"
+            f"producer {self.producer_id} appends sequence {self.sequence}, but its next one is "
+            f"{self.expected_sequence}: another process appends with its id, or the records in between were lost "
+            "before they were sent"
         )
 
 
@@ -134,7 +135,7 @@ class SequenceReused(OutOfOrderSequence):
     def __str__(self) -> str:
         return self.detail or (
             f"producer {self.producer_id} has appended other values from sequence {self.sequence} on, at offset "
-            f"{self.offset}: what is said again must be the same, and what is new goes on with sequence "
+            f"{self.offset}: a retry must have the same values, and new values continue with sequence "
             f"{self.expected_sequence}"
         )
 
@@ -149,7 +150,7 @@ class UnknownProducer(UsageError):
 
     def __str__(self) -> str:
         return self.detail or (
-            f"producer id {self.producer_id} was not given out by this quorum: ask it for one (InitProducerId)"
+            f"producer id {self.producer_id} was not issued by this quorum: get one from it (InitProducerId)"
         )
 
 
@@ -165,15 +166,15 @@ class ProducerFenced(UsageError):
 
     def __str__(self) -> str:
         return self.detail or (
-            f"epoch {self.epoch} of producer {self.producer_id} is over, it is at {self.current_epoch}: stop, another "
-            "instance has taken over"
+            f"epoch {self.epoch} of producer {self.producer_id} is over, the producer is at epoch "
+            f"{self.current_epoch}: stop, another instance has taken over"
         )
 
 
 @dataclass(eq=False)
 class ReplayDiffers(UsageError):
-    """What is to be written again is not what was written before: other rows, or the same ones in another order.
-    Nothing more was appended."""
+    """A repeated write differs from the first one: other rows, or the same rows in another order. Nothing more was
+    appended."""
 
     detail: str
 
@@ -416,10 +417,10 @@ class StorageFailed(FatalError, OSError):
         if self.is_refusal:
             return f"{self.operation} of {self.path} failed: {self.detail}; the replica stops: {todo}"
         if self.errno_code in FULL:
-            todo += ", which needs nothing else"
+            todo += ", nothing else is needed"
         return (
-            f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
-            f"no longer known: {todo}"
+            f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because the content of the "
+            f"disk is no longer known: {todo}"
         )
 
     @property
@@ -465,9 +466,9 @@ class DirectoryReplaced(StorageFailed):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: another directory lies here now than the one that was opened; the replica stops, and writes "
-            "nothing into it: put back the one that it ran on, which has all records, and start it again, or start it "
-            "on this one"
+            f"{self.path}: this is no longer the directory that was opened; the replica stops, and writes nothing into "
+            "it: put back the directory that it ran on, which has all records, and start it again, or start it on "
+            "this one"
         )
 
 
@@ -496,7 +497,7 @@ class ImageFailed(FatalError):
 
     detail: str = ""
     record: str = ""
-    """As Kafka's tools name it: `PARTITION_RECORD`."""
+    """The record's type in the spelling of Kafka's tools: `PARTITION_RECORD`."""
     offset: Offset = -1
 
     def __str__(self) -> str:

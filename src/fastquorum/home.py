@@ -30,7 +30,7 @@ def check_is_somewhere() -> None:
     try:
         os.getcwd()
     except FileNotFoundError as error:
-        raise UsageError("the current directory is gone: it was deleted", "change to one that is there") from error
+        raise UsageError("the current directory is gone: it was deleted", "change to one that exists") from error
 
 
 def check_not_blank(what: str, text: str, hint: str = "was a variable not set? The current directory is .") -> None:

@@ -39,9 +39,9 @@ LEASE_PART: Final = 12
 SLACK_PART: Final = 3
 """Clocks may run a tenth faster or slower than they should, each."""
 PARTS: Final = 16
-"""Of a session timeout; the three above are as many together."""
+"""Parts of a session timeout: the sum of the three above."""
 SESSION_US_MIN: Final = 320_000
-"""Below it a majority could not be heard within `confirmed` by answers that wait for whole milliseconds."""
+"""Least session timeout. Below it a majority, which answers at whole milliseconds, could miss `confirmed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def check_session(session_us: Micros, where: str = "session_timeout_us") -> Leas
     promise = LeasePromise.of(session_us)
     if session_us < SESSION_US_MIN or not promise.holds:
         raise ConfigError(
-            f"within a session of {session_us} us no controller can be sure that a majority follows it",
+            f"a session of {session_us} us is too short for a controller to be sure that a majority follows it",
             f"give at least {SESSION_US_MIN} us",
             where,
         )
@@ -94,8 +94,8 @@ def check_lease(lease_us: Micros, session_us: Micros) -> None:
     longest_us = LeasePromise.of(session_us).lease_us
     if longest_us < lease_us <= session_us:
         raise ConfigError(
-            f"a member that may act for {lease_us} us after a heartbeat could meet its successor, which controllers "
-            f"let in after {session_us} us",
+            f"a member that may act for {lease_us} us after a heartbeat could act beside its successor, which "
+            f"controllers admit after {session_us} us",
             f"give at most {longest_us} us; or, if every write is checked by its token, more than a session",
             "heartbeat_timeout_us",
         )
@@ -107,8 +107,8 @@ def check_controllers_session(lease_us: Micros, session_us: Micros, controller: 
     longest_us = LeasePromise.of(session_us).lease_us
     if lease_us > longest_us:
         raise ConfigError(
-            f"{controller} lets a successor in after {session_us} us, so that a member may act for {longest_us} us "
-            f"after a heartbeat; this one would for {lease_us} us",
+            f"{controller} admits a successor after {session_us} us, so a member may act for at most {longest_us} us "
+            f"after a heartbeat; this one would act for {lease_us} us",
             "give members and all controllers the same session timeout (broker.session.timeout.ms)",
             "session_timeout_us",
         )

@@ -104,7 +104,7 @@ class Log:
         Raises:
             UsageError: that is no offset.
             OffsetOutOfRange: the log does not reach so far, or what precedes it is gone.
-            ImageFailed: a record contradicts those before it, or is no metadata record.
+            ImageFailed: a record contradicts those before it, or is not a metadata record.
             CorruptionError: bytes that are needed are damaged.
             DirectoryError: the log holds user records.
         """

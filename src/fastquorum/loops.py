@@ -38,7 +38,7 @@ class HomeLoop:
         self._thread = threading.get_ident()  # a loop may be run in another thread later
 
     def check_close(self) -> None:
-        """As `check`; but once that loop is closed any may close the handle, as nobody could else."""
+        """Check like `check`; but once its loop is closed, any loop may close the handle, as none could otherwise."""
         if not self.loop.is_closed():
             self.check()
 
@@ -57,7 +57,7 @@ def in_own_thread(work: Callable[..., _T], *arguments: Any) -> "asyncio.Future[_
             set_outcome(outcome)
 
     def tell(set_outcome: Callable[[Any], None], outcome: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody is left who could be told
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: no one waits for the result
             loop.call_soon_threadsafe(settle, set_outcome, outcome)
 
     def run() -> None:

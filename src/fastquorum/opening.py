@@ -53,7 +53,7 @@ class Opening(Coroutine[Any, Any, _H], Generic[_H]):
         return self._coroutine.throw(kind, value, traceback)
 
     def close(self) -> None:
-        """As a coroutine's: it is not to be awaited any more. An open handle is not closed by this."""
+        """Close like a coroutine: it is not awaited any more. This does not close an open handle."""
         self._coroutine.close()
 
     async def __aenter__(self) -> _H:
@@ -97,10 +97,10 @@ async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
 
 
 def _take_note(done: asyncio.Future[Any]) -> None:
-    """Of what nobody waits for any more an error is no news, unless it left something behind."""
+    """Report the error of a result that no one awaits, only if something was left behind."""
     if not done.cancelled() and isinstance(error := done.exception(), _NotEnded):
         done.get_loop().call_exception_handler(
-            {"message": "what was begun for a task that is cancelled could not be ended", "exception": error.__cause__}
+            {"message": "what was started for a cancelled task could not be ended", "exception": error.__cause__}
         )
 
 

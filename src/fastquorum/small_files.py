@@ -22,7 +22,7 @@ def read_small_file(path: str, bytes_max: int = BYTES_MAX) -> bytes:
     """Return all that is in the file. A pipe is waited for as long as somebody has it open for writing.
 
     Raises:
-        UsageError: it cannot be read, is no file, or is too large. Its detail goes on behind the path.
+        UsageError: it cannot be read, is not a file, or is too large. Its detail goes on behind the path.
     """
     try:
         is_pipe = _is_pipe(path)
@@ -32,7 +32,7 @@ def read_small_file(path: str, bytes_max: int = BYTES_MAX) -> bytes:
     if len(data) > bytes_max:
         raise UsageError(f"is larger than {bytes_max} bytes", "check the path: is another file meant?")
     if is_pipe and not data:
-        raise UsageError("is a FIFO with nothing in it, and nobody writes to it", "name a file, or start its writer")
+        raise UsageError("is an empty FIFO without a writer", "name a file, or start its writer")
     return data
 
 

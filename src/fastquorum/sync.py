@@ -104,7 +104,7 @@ class Quorum(QuorumHandle):
         return node.leadership
 
     def leadership(self) -> Iterator[Leadership]:
-        """Who leads, now and after every change; blocks between changes. Latest wins.
+        """Yield the leadership now and after every change; blocks between changes. Latest wins.
 
         >>> next(quorum.leadership()).is_self
         True

@@ -52,5 +52,5 @@ def _as_one(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         return split_by_commas(path)
     several = [path] if isinstance(path, os.PathLike) else path
     if not isinstance(several, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in several):
-        raise UsageError(f"path {path!r} is not a path or a list of paths")
+        raise UsageError(f"path {path!r} is neither a path nor a list of paths")
     return joined(os.fspath(each) for each in several)

@@ -58,9 +58,11 @@ class Nodes(Generic[_Q]):
 
     def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
         if not isinstance(size, int) or size < 1:
-            raise UsageError(f"a quorum of {size!r} is none", "ask for 1 node or more")
+            raise UsageError(f"a quorum cannot have {size!r} nodes", "give 1 node or more")
         for name in _OWN & options.keys():
-            raise UsageError(f"{name} is not for a quorum that is made for tests", f"leave {name} out: it has its own")
+            raise UsageError(
+                f"{name} cannot be set for a quorum made for tests", f"leave {name} out: the quorum has its own"
+            )
         self.nodes: dict[int, _Q] = {}
         self._is_over = False
         self._directory = directory
@@ -103,7 +105,7 @@ class Nodes(Generic[_Q]):
         for node_id in node_ids:
             self._check_member(node_id)
         if len({*node_ids}) in (0, len(self._ids)):
-            raise UsageError("nobody is cut off by that", "name some of the nodes, and not all")
+            raise UsageError("that cuts no node off", "name some of the nodes, and not all")
         self._part(frozenset(node_ids))
 
     def heal(self) -> None:
@@ -145,14 +147,14 @@ class Nodes(Generic[_Q]):
 
     def _check_not_over(self) -> None:
         if self._is_over:
-            raise ClosedError("this quorum ended with its block or test, and its directories with it")
+            raise ClosedError("this quorum and its directories were closed with its block or test")
 
     def _arguments(self, node_id: int) -> tuple[str, OpenOptions]:
         """Path and options to open a node with; again, after it was closed. UsageError if it runs, or is none."""
         self._check_not_over()
         self._check_member(node_id)
         if node_id in self.nodes:
-            raise UsageError(f"node {node_id} of this quorum runs already", "stop it before")
+            raise UsageError(f"node {node_id} of this quorum runs already", "stop it first")
         options: OpenOptions = {
             **_SOON,
             "election_timeout_us": _FIRST_ELECTION_US if node_id == 1 else _ELECTION_US,
@@ -239,7 +241,7 @@ def quorum(size: int = 3, **options: Unpack[OpenOptions]) -> Iterator[BlockingNo
 
 @asynccontextmanager
 async def async_quorum(size: int = 3, **options: Unpack[OpenOptions]) -> AsyncIterator[AsyncNodes]:
-    """As `quorum`, in an event loop, with the asyncio API."""
+    """Open a quorum like `quorum`, in an event loop, with the asyncio API."""
     with _directory() as directory:
         nodes = AsyncNodes(size, directory, options)
         try:
@@ -267,5 +269,5 @@ def quorum_of() -> Iterator[Callable[..., BlockingNodes]]:
 
 @pytest.fixture
 def async_quorum_of() -> Callable[..., AbstractAsyncContextManager[AsyncNodes]]:
-    """As `async_quorum`, which is entered by the test's own event loop."""
+    """Return `async_quorum`, which the test enters in its own event loop."""
     return async_quorum

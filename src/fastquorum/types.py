@@ -72,7 +72,7 @@ METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
 
 
 class ReplicaKey(NamedTuple):
-    """Who a replica is: its id and the id of its log directory (KIP-853). ZERO_UUID = directory unknown."""
+    """The key of a replica: its id and the id of its log directory (KIP-853). ZERO_UUID: the directory is unknown."""
 
     id: NodeId
     directory_id: Uuid = ZERO_UUID

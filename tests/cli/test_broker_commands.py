@@ -91,8 +91,8 @@ def test_a_broker_is_forgotten(fastquorum: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("describe", 7), "broker 7 is not registered; `fastquorum broker list` shows who is"),
-        (("fence", 7), "broker 7 is not registered; `fastquorum broker list` shows who is"),
+        (("describe", 7), "broker 7 is not registered; `fastquorum broker list` lists those that are"),
+        (("fence", 7), "broker 7 is not registered; `fastquorum broker list` lists those that are"),
         (
             ("unregister", 7),
             "the controller refuses: BROKER_ID_NOT_REGISTERED: broker 7 is not registered; `fastquorum broker list` "

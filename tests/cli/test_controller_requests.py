@@ -152,7 +152,7 @@ def test_an_interrupted_change_says_what_is_not_known(tmp_path: Path) -> None:
             out, err = asking.communicate(timeout=10)
         assert (asking.returncode, out) == (130, "")
         assert err == (
-            "interrupted: whether topic t was created is not known: look with `fastquorum topic describe t`\n"
+            "interrupted: it is not known whether topic t was created: check with `fastquorum topic describe t`\n"
         )
 
 

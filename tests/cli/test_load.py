@@ -287,7 +287,7 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
         (["--topic", "payments", "--driver", "client"], "names a log that is there"),
         (["--bootstrap", "h:1", "--kill-leader-at", "1"], "kills nodes that are started here"),
         (["--bootstrap", "h:1", "--data", "x"], "is for nodes that are started here"),
-        (["--kill-leader-at", "11"], "lies behind the end of the run"),
+        (["--kill-leader-at", "11"], "is after the end of the run"),
         (["--tick-us", "2000"], "a tick is 1000 us at most"),
         (["--data", "/nowhere"], "--data /nowhere cannot be used"),
         (["--html", "/nowhere/x.html"], "--html /nowhere/x.html cannot be written: No such file or directory"),

@@ -108,7 +108,7 @@ def test_formatting_again_without_a_cluster_id_names_the_one_that_is_there(fastq
     cluster_id = (data / "meta.properties").read_text().partition("cluster.id=")[2].split()[0]
     assert (again.code, files_of(data)) == (0, before)
     assert again.err == (
-        f"{data} is formatted already, with cluster id {cluster_id}: nothing is changed; to begin anew, name another "
+        f"{data} is formatted already, with cluster id {cluster_id}: nothing is changed; to start over, name another "
         "directory\n"
     )
     assert fastquorum(*words, "--cluster-id", cluster_id) == again

@@ -10,7 +10,7 @@ from fastquorum import sync
 from fastquorum.errors import UsageError
 from tests.cli.conftest import Ran
 
-GONE = "the current directory is gone: it was deleted; change to one that is there"
+GONE = "the current directory is gone: it was deleted; change to one that exists"
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def test_a_configuration_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_fifo_that_nobody_writes_to_is_not_waited_for(fifo: Path) -> None:
-    with pytest.raises(ConfigError, match="is a FIFO with nothing in it, and nobody writes to it; name a file"):
+    with pytest.raises(ConfigError, match="is an empty FIFO without a writer; name a file"):
         read_file(str(fifo))
     with pytest.raises(UsageError, match=f"{fifo} is a FIFO with nothing in it"):
         read_plan(str(fifo))

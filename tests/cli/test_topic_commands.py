@@ -175,7 +175,7 @@ def test_a_plan_as_kafkas_tool_makes_it() -> None:
     ("text", "complaint"),
     [
         ("", "Expecting value"),
-        ("[1]", "it is no JSON object"),
+        ("[1]", "it is not a JSON object"),
         ("[" * 100_000, "recursion"),
         ("{}", "it lists no partitions"),
         ('{"partitions":[]}', "it lists no partitions"),

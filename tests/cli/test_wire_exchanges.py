@@ -104,7 +104,7 @@ def test_an_answer_to_nothing_comes_out_alone() -> None:
     one = Connection()
     one.answers(9)
     line = exchange_line(one.seen[0], ORIGIN, 0)
-    assert line["response_error"] == "no open request has its correlation id"
+    assert line["response_error"] == "no pending request has its correlation id"
     assert one.ids() == [(None, 9)]
 
 
@@ -114,9 +114,7 @@ def test_what_is_kept_open_is_bounded_and_nothing_is_lost() -> None:
         one.asks(metadata(number))
         assert one.exchanges._open_bytes <= 10 * REQUEST_COST_BYTES
     one.exchanges.on_end("over", one.now_us)
-    assert [each.unanswered for each in one.seen[:2]] == [
-        "it was not answered while more was asked than is kept open"
-    ] * 2
+    assert [each.unanswered for each in one.seen[:2]] == ["it was not answered before too many more requests came"] * 2
     assert one.seen[-1].unanswered == "over"
     assert one.ids() == [(number, None) for number in range(1000)]
 

@@ -265,7 +265,7 @@ def test_what_has_no_recorded_answer_is_asked_and_not_compared(fastquorum: Run, 
         {"request": produce, "unanswered": "acks=0: it is not answered"},
         unanswered,
         {"request_part": "0003", "request_error": "a frame of 9 bytes: the connection ended inside it"},
-        {"response": "00", "response_error": "no open request has its correlation id"},
+        {"response": "00", "response_error": "no pending request has its correlation id"},
         metadata_line(7),
     ]
     kafka = node(lambda frame: None if frame[:2] == b"\0\0" else metadata_answer(frame))

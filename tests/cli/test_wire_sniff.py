@@ -381,7 +381,7 @@ def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve
     assert sniffer.end().code == 130
     refused = in_process("wire", "sniff", *words)
     assert refused.code == 2
-    assert "is there already; choose another name, or say --overwrite" in refused.err
+    assert "exists already; choose another name, or give --overwrite" in refused.err
     assert out.read_text() == "kept"
     assert sniff(*words, "--overwrite").end().code == 130
     assert out.read_text() == ""
@@ -390,7 +390,7 @@ def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say --listen HOST:PORT and --to HOST:PORT"),
+        ((), "give --listen HOST:PORT and --to HOST:PORT"),
         (("--listen", "h:1"), "--listen and --to belong together"),
         (("--listen", "h", "--to", "h:1"), "--listen: 'h' is not HOST:PORT"),
         (("--listen", "h:0", "--to", "h:0"), "--to: 'h:0' is not HOST:PORT"),
@@ -411,8 +411,8 @@ def test_a_file_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     ran = in_process("wire", "sniff", "--map", ":0=h:1", "--out", tmp_path / "no" / "where")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        f"fastquorum wire sniff: {tmp_path / 'no' / 'where'} cannot be written: No such file or directory; "
-        "say another --out\n"
+        f"fastquorum wire sniff: {tmp_path / 'no' / 'where'} cannot be written: No such file or directory; give "
+        "another --out\n"
     )
 
 

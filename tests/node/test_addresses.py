@@ -59,7 +59,7 @@ BAD = {
     "user@h1:9093": "has a '@'",
     "http://h1:9093": "'http' in front of it is not wanted",
     "PLAINTEXT://[::1]:9093": "'PLAINTEXT' in front of it is not wanted",
-    "::1:9093": "an IPv6 address stands in brackets, as in [::1]:9093",
+    "::1:9093": "write an IPv6 address in brackets, as in [::1]:9093",
     "fe80::1": "an IPv6 address stands in brackets",
     "[::1:9093": "the bracket of an IPv6 address is not closed",
     "[::1]": "the port is missing",

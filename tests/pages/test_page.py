@@ -78,7 +78,7 @@ def test_a_long_report_is_packed_and_comes_out_equal(tmp_path: Path) -> None:
 def test_what_is_no_page_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.html").write_text("<html></html>")
     assert main([str(tmp_path / "other.html")]) == 2
-    assert "this is not a page of a report" in capsys.readouterr().err
+    assert "this is not the page of a report" in capsys.readouterr().err
     assert main([str(tmp_path / "none.html")]) == 2
     assert capsys.readouterr().err.endswith("none.html: No such file or directory\n")
     assert main([]) == 2

@@ -70,7 +70,7 @@ def test_who_differs_is_named_and_the_exit_code_says_it(broken: Path, tmp_path: 
     assert (odd["replica"], odd["directory"]) == (3, str(broken / "c3"))
     again = fastquorum("spark", "audit-replicas", broken, "--out", report)
     assert (again.returncode, again.stdout) == (2, "")
-    assert f"{report} is there already; name another --out, or remove it" in again.stderr
+    assert f"{report} exists already; name another --out, or remove it" in again.stderr
 
 
 LOGS = "name a data directory, a log directory, a directory with such below it, or a glob"

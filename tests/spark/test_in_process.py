@@ -57,7 +57,7 @@ def test_every_report_of_logs_needs_none_of_what_spark_brings() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "3 replicas: 0 divergent, 1 with an uncommitted tail, 0 undecided" in done.stdout
-    assert "3 logs: every promise is kept" in done.stdout
+    assert "3 logs: every invariant holds" in done.stdout
     assert "not proven" not in done.stdout, "a majority of the voters is there"
 
 
@@ -156,7 +156,7 @@ def test_what_a_crash_or_an_election_leaves_is_a_note_with_what_to_do(
     assert (note["kind"], note["offset"], note["remedy"][:26]) == ("torn-end", 7, "its node cuts that off whe")
     assert (other["says"], other["node_ids"]) == ("there is no quorum state", [1, 2, 3])
     assert main(["audit", "invariants", str(tmp_path)]) == 0
-    assert "every promise is kept; 2 notes\n" in capsys.readouterr().out
+    assert "every invariant holds; 2 notes\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_logs_that_are_all_empty_are_not_said_to_keep_promises(
     assert main(["audit", "invariants", str(tmp_path)]) == 1
     output = capsys.readouterr().out
     assert "of cluster a-cluster nothing could be looked at: all its logs are empty" in output
-    assert "every promise is kept" not in output
+    assert "every invariant holds" not in output
 
 
 def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,5 +166,5 @@ def test_who_waits_for_spark_sees_that_it_starts(words: tuple[str, ...], monkeyp
     monkeypatch.setattr(sys, "stderr", TerminalText())
     assert main([*words, "--master", "spark://127.0.0.1:1"]) == 2
     assert isinstance(sys.stderr, TerminalText)
-    assert "Spark starts, which takes some seconds; then it is " in sys.stderr.getvalue()
+    assert "Spark starts, which takes some seconds; then: " in sys.stderr.getvalue()
     assert "no Spark can be reached at" in sys.stderr.getvalue()

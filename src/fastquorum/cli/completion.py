@@ -12,8 +12,8 @@ SHELLS: Final = ("bash", "zsh", "fish")
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Print a script that has the shell complete commands, options and their values by Tab. It is of this version: "
-        "print it again after an upgrade.",
+        "Print a script with which the shell completes commands, options and their values by Tab. It belongs to this "
+        "version: print it again after an upgrade.",
         'eval "$(fastquorum completion bash)"                                              # in ~/.bashrc',
         'fastquorum completion zsh > "${fpath[1]}/_fastquorum"',
         "fastquorum completion fish > ~/.config/fish/completions/fastquorum.fish",

@@ -27,23 +27,30 @@ _SEED: Final = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Make the metadata logs that clusters would leave: brokers and topics that come and go, ISRs, elections, "
-        "snapshots. The real controller decides it all, in simulated time; each replica's directory is one that "
-        "`run`, `log verify` and Kafka's tools open. The same arguments give the same bytes.\n"
-        "--faults plants what is wrong, and planted.json lists it: cluster, kind, offset, whom it is about and which "
-        "pipeline is to find it. A cluster has at most one of a kind, and as many in all as it has time and replicas "
-        "for.\n\nThe kinds of faults, and what is to be found:\n"
+        "Make metadata logs such as real clusters leave: brokers and topics that come and go, ISR changes, elections, "
+        "snapshots. The real controller makes all decisions, in simulated time. `run`, `log verify` and Kafka's tools "
+        "open each replica's directory. The same arguments give the same bytes.\n"
+        "--faults plants faults, and planted.json lists them: cluster, kind, offset, the brokers or partitions "
+        "concerned, and the pipeline that should find it. A cluster has at most one fault of a kind, and only as many "
+        "as its time and replicas allow.\n\n"
+        "The kinds of faults, and what a pipeline should find:\n"
         + "\n".join(f"  {kind:24}{finder.finds}" for kind, finder in FINDERS.items()),
         "fastquorum generate --out logs --brokers 1000 --partitions 1000000 --hours 24 --seed 7",
         "fastquorum generate --out many --clusters 200 --brokers 4-12 --partitions 1-100 --seed 7 --faults all=5",
     )
-    parser.add_argument("--out", metavar="DIR", required=True, help="made, or empty; one directory a cluster below it")
-    parser.add_argument("--brokers", metavar="N[-M]", required=True, help="of each cluster; N-M: each draws its own")
-    parser.add_argument("--partitions", metavar="N[-M]", required=True, help="of each cluster, with up to 3 replicas")
-    parser.add_argument("--hours", metavar="N", type=positive, default=24, help="of simulated time (default: 24)")
+    parser.add_argument(
+        "--out", metavar="DIR", required=True, help="a new or empty directory; it gets one directory a cluster"
+    )
+    parser.add_argument(
+        "--brokers", metavar="N[-M]", required=True, help="brokers of each cluster; N-M: drawn for each cluster"
+    )
+    parser.add_argument(
+        "--partitions", metavar="N[-M]", required=True, help="partitions of each cluster, with up to 3 replicas"
+    )
+    parser.add_argument("--hours", metavar="N", type=positive, default=24, help="hours of simulated time (default: 24)")
     parser.add_argument("--clusters", metavar="N", type=positive, default=1, help="(default: 1)")
     parser.add_argument(
-        "--seed", metavar="N", type=natural, default=_SEED, help=f"decides all that is drawn (default: {_SEED})"
+        "--seed", metavar="N", type=natural, default=_SEED, help=f"seed of all random choices (default: {_SEED})"
     )
     parser.add_argument(
         "--replicas", metavar="N", type=positive, default=3, help="voters of each cluster's quorum (default: 3)"
@@ -52,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--faults",
         metavar="KIND[=COUNT],...",
         default="none",
-        help="what is planted, over all clusters; `all`, `all=COUNT`: that many of each kind (default: none)",
+        help="faults to plant, over all clusters; `all`, `all=COUNT`: that many of each kind (default: none)",
     )
     parser.add_argument(
         "--start-ms",
@@ -64,8 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-log",
         action="store_true",
-        help="the logs begin at offset 0 (default: what the first sixth of the snapshots covers is "
-        "removed, as retention would)",
+        help="keep the logs from offset 0 on (default: what the first sixth of the snapshots covers is removed, as "
+        "by retention)",
     )
     add_kernels(parser)
     add_format(parser)
@@ -93,15 +100,15 @@ def run(arguments: argparse.Namespace) -> int:
 
             def begin(total: int) -> Callable[[int], None]:
                 nonlocal is_begun
-                is_begun = True  # whatever was there before is none of ours
+                is_begun = True  # what was there before is not ours
                 return resources.enter_context(progress("partitions", total))
 
-            told = generate(out, options, kernels, begin)
+            report = generate(out, options, kernels, begin)
     except BaseException:
         if is_begun:
             _tell_incomplete(out, options)
         raise
-    _show(told, out, time.monotonic() - began, arguments.format)
+    _show(report, out, time.monotonic() - began, arguments.format)
     return 0
 
 
@@ -113,9 +120,9 @@ def _tell_incomplete(out: str, options: GenerateOptions) -> None:
     )
 
 
-def _show(told: dict[str, Any], out: str, took_s: float, how: str) -> None:
+def _show(report: dict[str, Any], out: str, took_s: float, how: str) -> None:
     if how == "json":
-        print_json(told | {"directory": os.path.abspath(out)})
+        print_json(report | {"directory": os.path.abspath(out)})
         return
     rows = [
         (
@@ -127,14 +134,14 @@ def _show(told: dict[str, Any], out: str, took_s: float, how: str) -> None:
             each["epoch"],
             len(each["checkpoints"]),
         )
-        for each in told["clusters"]
+        for each in report["clusters"]
     ]
     print_table(("CLUSTER", "ID", "BROKERS", "PARTITIONS", "OFFSETS", "EPOCH", "CHECKPOINTS"), rows)
-    if told["planted"]:
+    if report["planted"]:
         print()
         planted = [
             (each["kind"], each["directory"] or each["cluster"], each["offset"], _about(each), each["pipeline"])
-            for each in told["planted"]
+            for each in report["planted"]
         ]
         print_table(("PLANTED", "WHERE", "OFFSET", "ABOUT", "PIPELINE"), planted)
     print(f"\n{len(rows)} cluster(s) below {out} in {took_s:.1f} s; {LIST} lists what was planted")

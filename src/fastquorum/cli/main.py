@@ -29,9 +29,9 @@ from fastquorum.meant import nearest, related
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
-    "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, or a refusal that changed nothing, "
-    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 131 quit, "
-    "141 nobody reads on, 143 terminated"
+    "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, or a refusal that changed nothing, 3 try "
+    "again later, 4 corrupt bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 131 quit, 141 stdout was "
+    "closed, 143 terminated"
 )
 
 
@@ -47,13 +47,13 @@ GROUPS: Final = {
     "quorum": "the quorum as its leader sees it",
     "broker": "the brokers of a cluster, as its controllers know them",
     "topic": "the topics of a cluster: made, moved and deleted by its controllers",
-    "log": "read, check and close a log that nobody runs",
-    "metrics": "what a node tells of itself to Prometheus and others",
-    "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
+    "log": "read, check and close a log that no node runs on",
+    "metrics": "the metrics of a node, for Prometheus and others",
+    "wire": "Kafka's frames: decode, encode, record and replay them; their fields",
     "sim": "whole quorums in simulated time, by seed",
-    "audit": "are many logs sound? In one process, or on Spark",
-    "report": "what many logs, or runs of load, say. In one process, or on Spark",
-    "spark": "questions about many logs, answered by Spark",
+    "audit": "check many logs for damage, in one process or on Spark",
+    "report": "reports on many logs or runs of load, in one process or on Spark",
+    "spark": "audits of and reports on many logs, on Spark",
 }
 
 
@@ -74,7 +74,7 @@ COMMANDS: Final = tuple(
         ("broker list", "broker.list", "every registered broker"),
         ("broker describe", "broker.describe", "one broker: its registration, and what it holds"),
         ("broker fence", "broker.fence", "take a broker out of service before its session ends"),
-        ("broker unregister", "broker.unregister", "forget a broker that is gone for good"),
+        ("broker unregister", "broker.unregister", "remove the registration of a broker that is gone for good"),
         ("topic create", "topic.create", "create a topic"),
         ("topic list", "topic.list", "every topic"),
         ("topic describe", "topic.describe", "topics with their partitions and configurations"),
@@ -87,17 +87,17 @@ COMMANDS: Final = tuple(
         ("log verify", "log.verify", "check every byte of a log directory"),
         ("log export", "log.export", "a table of stored logs as Parquet or Arrow files"),
         ("log trim", "log.trim", "close a log after a crash, for Kafka's tools"),
-        ("image", "image.command", "brokers, topics, configurations, as a metadata log says them at an offset"),
+        ("image", "image.command", "brokers, topics and configurations of a metadata log, at an offset"),
         ("image diff", "image.diff", "what changed in a metadata log between two offsets"),
         ("shell", "shell.command", "look around in a metadata log as in a file system"),
-        ("handover", "node.handover", "a replica's votes between our nodes and Apache Kafka's"),
-        ("load", "load.command", "put a quorum under load, and see what it takes"),
+        ("handover", "node.handover", "move a data directory between our node and Apache Kafka's"),
+        ("load", "load.command", "put a quorum under load, and measure its throughput and latency"),
         ("load compare", "load.compare", "two results of load, as ratios"),
         ("profile", "load.profile", "a load with its nodes profiled: flame graph, time off the processor, syncs"),
         ("wire decode", "wire.decode", "frames in hex to JSON"),
         ("wire encode", "wire.encode", "JSON to frames in hex"),
         ("wire sniff", "wire.sniff", "a recording proxy in front of a node"),
-        ("wire replay", "wire.replay", "ask a recording's questions again, compare the answers"),
+        ("wire replay", "wire.replay", "send a recording's requests again, and compare the responses"),
         ("wire spec", "wire.spec", "the fields and versions of APIs and records"),
         ("sim run", "sim.run", "simulate one seed"),
         ("sim sweep", "sim.sweep", "simulate many seeds"),
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE  # whoever read our output has gone
     except StdoutClosed:
-        complain("fastquorum: stdout is closed, and what there is to print is lost; send it to a file, or to /dev/null")
+        complain("fastquorum: stdout is closed, and the output is lost; send it to a file, or to /dev/null")
         return 1
     except MemoryError:
         complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
@@ -174,7 +174,7 @@ def _attempt(arguments: argparse.Namespace) -> int:
 
 
 def _as_meant(error: FileNotFoundError) -> FastQuorumError | OSError:
-    """What is missing and has no name is the current directory, where that was deleted."""
+    """Return the error to show. One without a file name means the current directory, if that was deleted."""
     if error.filename is None:
         try:
             check_is_somewhere()

@@ -1,4 +1,4 @@
-"""What is packaged with fastquorum: a metadata log, and a whole cluster; ORIGIN.md says where they come from."""
+"""Packaged data: a metadata log, and the logs of a whole cluster; ORIGIN.md says where they come from."""
 
 import gzip
 import importlib.resources
@@ -30,7 +30,7 @@ def unpack_cluster(into: Path) -> list[Path]:
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:xz") as archive:
         for entry in archive:
             content = archive.extractfile(entry)
-            assert content is not None, "it holds files only"
+            assert content is not None, "it contains files only"
             target = into / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content.read())

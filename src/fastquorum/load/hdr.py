@@ -98,7 +98,7 @@ class Histogram:
             whole = zlib.decompress(raw[8 : 8 + size])
             inner, length, _, digits, lowest, highest, _ = _HEADER.unpack_from(whole)
         except (struct.error, zlib.error) as error:
-            raise ValueError(f"this is no histogram: {error}") from error
+            raise ValueError(f"this is not a histogram: {error}") from error
         # Where buckets lie depends on the digits and the lowest value alone.
         if (cookie, inner, digits, lowest) != (_COMPRESSED_COOKIE, _COOKIE, DIGITS, LOWEST) or highest > HIGHEST:
             raise ValueError("this histogram has another layout")

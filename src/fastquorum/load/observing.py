@@ -49,13 +49,13 @@ class Observing:
 
 
 class Observed(NamedTuple):
-    """Of one node."""
+    """Stages and trace of one node."""
 
     stages: dict[str, StageHistogram]
     trace: NodeTrace | None
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """As the result has them: by stage a count, microseconds, and the histogram, of which others can be made."""
+        """Return the result's form: for each stage a count, microseconds, and the histogram, for other figures."""
         return {
             name: {
                 "count": stage.count,

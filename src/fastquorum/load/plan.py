@@ -28,15 +28,15 @@ class Plan:
     driver: Driver = "embedded"
     api: Api = "blocking"
     topic: str = TOPIC
-    """Of the drivers over sockets: what is written to, in partition 0."""
+    """The topic whose partition 0 the drivers over sockets append to."""
     workload: Workload = "values"
     record_bytes: int = 100
-    """Of each record's value, for the workloads `values` and `keys`; the others have sizes of their own."""
+    """Bytes of each value, for the workloads `values` and `keys`; the others have sizes of their own."""
     records_per_append: int = 1
     records_per_s: float | None = 10_000.0
     """The offered load of the open loop; None: closed loop."""
     closed: int = 0
-    """Appends in flight in the closed loop, which the end of each begins the next of."""
+    """Appends in flight in the closed loop: the end of one begins the next."""
     seconds: float = 10.0
     warmup_s: float = 2.0
     arrivals: Arrivals = "even"

@@ -131,9 +131,9 @@ class Recorded:
                 f"a schedule of {self.seconds:g} s took {self.window_s:.2f} s{rest}: the appending thread was busy "
                 f"with the appends themselves{own}"
             )
-        said = f"ticks began {late_ns / 1e3:,.0f} us late at p99{own}"
+        lateness_text = f"ticks began {late_ns / 1e3:,.0f} us late at p99{own}"
         if self.latencies.total < sum(self.errors.values()):
-            return False, f"{said}; most appends failed, which says nothing of it"
+            return False, f"{lateness_text}; most appends failed, which tells nothing about it"
         for percent in (50, 99):
             late, latency = self.lateness.at_percentile(percent), self.latencies.at_percentile(percent)
             if late > max(LATE_SHARE * latency, MINIMUM_LATE_NS):
@@ -141,4 +141,4 @@ class Recorded:
                     True,
                     f"ticks began {late / 1e3:,.0f} us late at p{percent}, of a latency of {latency / 1e3:,.0f} us",
                 )
-        return False, said
+        return False, lateness_text

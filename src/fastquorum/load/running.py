@@ -81,10 +81,10 @@ class _Phase:
         self._schedule = None if plan.closed else Schedule(plan, seconds, plan.seed + phase)
         self._recorded = Recorded(0, seconds)
         self._current: WorkerProcess | None = None
-        """Who generates; None while nobody leads."""
-        self._is_told_to_end = False
+        """The worker that generates; None while there is no leader."""
+        self._is_ending = False
         self._last: dict[str, int] = {"next_tick": 0, "in_flight": 0}
-        """Of the current worker's last report."""
+        """Fields of the current worker's last report."""
         self._next_tick = 0
         self._is_catching_up = False
         self._leaderless_since = 0.0
@@ -112,7 +112,7 @@ class _Phase:
         return recorded
 
     def _look_at_the_clock(self) -> None:
-        if self._wish.is_over and self._current is not None and not self._is_told_to_end:
+        if self._wish.is_over and self._current is not None and not self._is_ending:
             self._end_current()
         kill = self._kill
         if kill is not None and not kill.at_ns and time.monotonic_ns() >= self._recorded.start_ns + kill.at_s * 1e9:
@@ -139,20 +139,20 @@ class _Phase:
                 self._leaderless_since = time.monotonic()
             case "leadership" if self._stage.is_embedded:
                 leader = self._stage.generating()
-                if self._current is not None and leader not in (None, self._current) and not self._is_told_to_end:
+                if self._current is not None and leader not in (None, self._current) and not self._is_ending:
                     self._end_current()
         return False
 
     def _end_current(self) -> None:
         assert self._current is not None
-        self._is_told_to_end = True
+        self._is_ending = True
         self._current.tell("end", phase=self._phase)
 
     def _hand_over(self) -> bool:
         """The current worker has ended: because all is done, or because another one leads."""
         self._current = None
         self._leaderless_since = time.monotonic()
-        if self._schedule is not None and not self._is_told_to_end and self._next_tick < self._schedule.ticks:
+        if self._schedule is not None and not self._is_ending and self._next_tick < self._schedule.ticks:
             self._recorded.not_sent = self._schedule.arrivals(self._next_tick, self._schedule.ticks)
             self._recorded.errors[NOT_SENT] += self._recorded.not_sent
             self._next_tick = self._schedule.ticks
@@ -180,7 +180,7 @@ class _Phase:
             self._recorded.leaderless_s += time.monotonic() - self._leaderless_since
         self._is_catching_up = self._next_tick > 0
         self._current = worker
-        self._is_told_to_end = False
+        self._is_ending = False
         self._last = {"next_tick": self._next_tick, "in_flight": 0}
         worker.tell(
             "generate",

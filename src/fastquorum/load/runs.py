@@ -18,21 +18,21 @@ from fastquorum.trace import NodeTrace
 
 FIRST_RATE: Final = 1000.0
 ACHIEVED_MIN: Final = 0.98
-"""Of the offered load: less is beyond the knee."""
+"""Achieved part of the offered load; less is beyond the knee."""
 ERRORS_MAX: Final = 0.001
-"""Of the appends."""
+"""Failed part of the appends; more is beyond the knee."""
 LATENCY_MAX: Final = 20.0
-"""Times the p50 of the lightest load: beyond it arrivals only queue."""
+"""Latency as a multiple of the lightest load's p50: beyond it arrivals only queue."""
 DOUBLINGS_MAX: Final = 16
 BISECTIONS: Final = 3
 
 
 @dataclass(slots=True)
 class Watching:
-    """Who is told how it goes on."""
+    """Callbacks for the progress of a run."""
 
     on_phase: Callable[[str, float], None] = lambda name, seconds: None
-    """A phase begins, and how long it takes."""
+    """Called when a phase begins, with its name and seconds."""
     on_point: Callable[[Point], None] = lambda point: None
     on_result: Callable[[Result], None] = lambda result: None
 
@@ -47,11 +47,11 @@ class Runs:
     wish: Wish
     watching: Watching = field(default_factory=Watching)
     intervals: list[Interval] = field(default_factory=list)
-    """Of the last measured phase, for the files of other tools."""
+    """Intervals of the last measured phase, for the files of other tools."""
     trace_capacity: int = 0
     """Batches that each node records while it is measured; 0: none."""
     traces: list[NodeTrace] = field(default_factory=list)
-    """Of the last measured phase."""
+    """Traces of the last measured phase."""
     around: Callable[[Stage], AbstractContextManager[object]] = nullcontext
     """Entered around each measured phase."""
     _phases: int = 0
@@ -153,6 +153,6 @@ def keeps_up(step: Result, lightest: Result) -> bool:
 
 
 def steps_of(result: Result) -> Sequence[Result]:
-    """Of a sweep; a single run is its own only step."""
+    """Return the steps of a sweep; a single run is its own only step."""
     steps: Sequence[Result] = result.get("steps", (result,))
     return steps

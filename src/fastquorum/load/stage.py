@@ -1,4 +1,4 @@
-"""The processes of a load run, and who of them leads.
+"""The processes of a load run, and which of them leads.
 
 With the embedded driver all three nodes are workers that could generate, and the one that leads does. With a driver
 that speaks over sockets the nodes only serve, and a worker without a node generates. A quorum that somebody else runs
@@ -30,7 +30,7 @@ ATTEMPTS_MAX: Final = 5
 
 
 class Election(NamedTuple):
-    """When a new leader was first heard of, and by the way who led before: -1 is nobody."""
+    """When a new leader first became known, and the leader before it: -1 is none."""
 
     at_ns: int
     epoch: int
@@ -73,15 +73,15 @@ class Stage:
 
     @property
     def leader(self) -> WorkerProcess | None:
-        """Of the nodes of ours; None while none is known to lead."""
+        """The leader among our nodes; None while none is known to lead."""
         return self._leader
 
     def generating(self) -> WorkerProcess | None:
-        """Who generates the load: now that is, while nobody leads, nobody may."""
+        """Return the worker that generates the load now; None while there is no leader."""
         return self._generator or self._leader
 
     def next(self, timeout_s: float) -> Message | None:
-        """What is said next; elections are noted on the way. WorkerFailed if a worker ends that was not killed."""
+        """Return the next message, and record elections. WorkerFailed if a worker ends that was not killed."""
         try:
             message = self._messages.get(timeout=max(timeout_s, 0))
         except queue.Empty:
@@ -123,7 +123,7 @@ class Stage:
         while workers:
             message = self.next(deadline - time.monotonic())
             if message is None:
-                raise WorkerFailed(f"the generator does not get ready within {OPEN_S:g} s")
+                raise WorkerFailed(f"the generator does not become ready within {OPEN_S:g} s")
             if message.word == "prepared":
                 workers.discard(message.worker)
 
@@ -134,26 +134,26 @@ class Stage:
         self._ask("observe", "observing", lambda node: {"trace_capacity": trace_capacity})
 
     def observed(self) -> dict[int, Observed]:
-        """What the nodes that are alive have seen since `observe`, by their ids."""
-        said = self._ask("tell", "observed", lambda node: {"trace_path": f"{self.root}/trace-{node.node_id}.json"})
-        return {worker.node_id: observed_of(fields) for worker, fields in said.items()}
+        """Return what the live nodes have observed since `observe`, by node id."""
+        responses = self._ask("tell", "observed", lambda node: {"trace_path": f"{self.root}/trace-{node.node_id}.json"})
+        return {worker.node_id: observed_of(fields) for worker, fields in responses.items()}
 
     def _ask(
         self, do: str, answer: str, fields: Callable[[WorkerProcess], dict[str, Any]]
     ) -> dict[WorkerProcess, dict[str, Any]]:
-        """Tell every node, and wait for what it says to that."""
-        asked = [node for node in self.nodes if not node.was_killed]
-        for node in asked:
+        """Send a command to every live node, and wait for the responses."""
+        nodes = [node for node in self.nodes if not node.was_killed]
+        for node in nodes:
             node.tell(do, **fields(node))
-        said: dict[WorkerProcess, dict[str, Any]] = {}
+        responses: dict[WorkerProcess, dict[str, Any]] = {}
         deadline = time.monotonic() + OPEN_S
-        while any(node not in said and not node.was_killed for node in asked):
+        while any(node not in responses and not node.was_killed for node in nodes):
             message = self.next(deadline - time.monotonic())
             if message is None:
                 raise WorkerFailed(f"a node does not answer within {OPEN_S:g} s: it was told to {do}")
             if message.word == answer:
-                said[message.worker] = message.fields
-        return said
+                responses[message.worker] = message.fields
+        return responses
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """CPU time that a hypervisor gave to other machines while this one wanted to run.
 
-It makes the figures of virtual machines differ from run to run, and is nobody's fault who is measured.
+It makes the figures of virtual machines differ from run to run, and is not the fault of the measured program.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Stolen:
         self._before = _ticks()
 
     def share(self) -> float | None:
-        """Of the CPU time that was wanted, by whatever runs here: 0 to 1. None where the kernel does not tell."""
+        """Return the stolen part of the CPU time that was wanted here: 0 to 1. None if the kernel has no figures."""
         before, now = self._before, _ticks()
         if before is None or now is None:
             return None

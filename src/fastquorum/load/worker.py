@@ -42,21 +42,21 @@ Command = dict[str, Any]
 
 
 class Options(TypedDict):
-    """What a worker is started with."""
+    """The argument of a worker's process."""
 
     plan: dict[str, Any]
-    """Of payloads and driver; every phase brings its own rate."""
+    """Plan for payloads and driver; every phase brings its own rate."""
     node: dict[str, Any] | None
-    """Of `fastquorum.open`, with the path; None: no node here."""
+    """Arguments of `fastquorum.open`, with the path; None: no node here."""
     bootstrap: list[tuple[str, int]] | None
     """Where to find the quorum, for a generator without a node; None: a node that generates only if it is embedded."""
     kernels: str
     tracer_pid: int
-    """Who may trace this process, with whatever it starts; 0: nobody but those who may anyway."""
+    """Process that may trace this one, with all its children; 0: only processes that may anyway."""
 
 
 class Voice:
-    """Says things to the parent, from any thread."""
+    """Sends messages to the parent, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,7 +116,7 @@ class Worker:
         self.voice = Voice()
         self.ears = Ears()
         self.observing: Observing | None = None
-        """Of the node that runs here."""
+        """Observes the node in this process; None without one."""
         self._payloads: Payloads | None = None
         self._own_rate = 0.0
 
@@ -265,7 +265,7 @@ def serve_sockets(worker: Worker, bootstrap: list[Endpoint]) -> None:
 
 
 def cpu_s() -> float:
-    """Of this process, all threads."""
+    """Return the processor time of this process, all threads, in seconds."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 

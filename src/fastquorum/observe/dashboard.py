@@ -7,5 +7,5 @@ NAME: Final = "grafana.json"
 
 
 def dashboard() -> str:
-    """As Grafana imports it: JSON."""
+    """Return the dashboard as JSON that Grafana imports."""
     return resources.files("fastquorum.observe").joinpath(NAME).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The Prometheus text format, version 0.0.4: written for those who scrape, and read back by `fastquorum top`.
+"""The Prometheus text format, version 0.0.4: written for scrapers, and read back by `fastquorum top`.
 
 Source: Prometheus, "Exposition formats".
 """
@@ -93,14 +93,14 @@ class Samples:
         return self._by_name.get(name, [])
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Of the first one with these labels; None if there is none."""
+        """Return the value of the first sample with these labels; None if there is none."""
         for each in self.all(name):
             if all(each.labels.get(key) == text for key, text in labels.items()):
                 return each.value
         return None
 
     def stage(self, family: str, name: str) -> StageCounts:
-        """A stage's histogram as it was told."""
+        """Return a stage's histogram as it was served."""
         buckets = sorted(
             (round(float(each.labels["le"]) * US_PER_S, 3), int(each.value))
             for each in self.all(f"{family}_bucket")
@@ -112,7 +112,7 @@ class Samples:
 
 
 def parse(text: str) -> Samples:
-    """Of any page in this format. ValueError names the line that is not."""
+    """Parse any page in this format. ValueError names a line that does not fit."""
     return Samples(_sample_of(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 

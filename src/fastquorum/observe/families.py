@@ -21,20 +21,20 @@ class View(NamedTuple):
     recent: Recent
     process: Process
     is_ready: bool
-    """As /readyz says."""
+    """The verdict of /readyz."""
 
 
 class Point(NamedTuple):
-    """One value of a metric. Of a histogram it is a stage's counts, whose bounds are told in seconds."""
+    """One value of a metric. For a histogram it is a stage's counts; exporters give the bounds in seconds."""
 
     value: float | StageCounts
     labels: Labels = ()
     suffix: str = ""
-    """Of a summary: `_count` or `_sum`; its quantiles have none."""
+    """Suffix in a summary: `_count` or `_sum`; its quantiles have none."""
 
 
 class Metric(NamedTuple):
-    """Declared once, for every exporter. Its points may be none: then it is not told."""
+    """A metric, declared once for every exporter. Without points it is absent."""
 
     name: str
     kind: Kind

@@ -1,6 +1,6 @@
 """Is a node alive, and is it ready to serve? With the reason, if not: for probes, and for whoever reads their answer.
 
-Alive means that starting it anew would not help. A leader that cannot be found, or a slow disk, is no reason for that;
+Alive means that a restart would not help. A leader that cannot be found, or a slow disk, is no reason for one;
 a failed disk is, and a replica's thread that does not come back.
 """
 
@@ -52,11 +52,11 @@ def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: 
         return Verdict(False, f"no leader is known (epoch {leadership.epoch})" + (f"; {alone}" if alone else ""))
     leader = f"node {leadership.leader_id} leads epoch {leadership.epoch}"
     if not node.is_ready:
-        return Verdict(False, f"{leader}, but nothing of that epoch is known here to be committed yet")
+        return Verdict(False, f"{leader}, but no commit of that epoch is known here yet")
     if metrics.syncing_us > limits.disk_stall_us_max:
         return Verdict(False, f"the disk has not answered for {metrics.syncing_us / 1e6:.0f} s")
     if metrics.role not in ("leader", "follower"):
         return Verdict(False, f"{leader} as far as known, but this one is {metrics.role}")
     if metrics.role == "follower" and not 0 <= metrics.since_leader_contact_us <= limits.fetch_timeout_us:
-        return Verdict(False, f"{leader} as far as known, but has not been heard for a fetch timeout")
+        return Verdict(False, f"{leader} as far as known, but has not answered for a fetch timeout")
     return Verdict(True, leader)

@@ -68,31 +68,38 @@ _RAFT_METRICS: Final = (
     Metric(RAFT + "current_state", "gauge", "1 for the state that this replica is in, 0 for the others.", _states),
     gauge(RAFT + "current_leader", "The leader's id as known here; -1 unknown.", lambda view: view.node.leader_id),
     gauge(
-        RAFT + "current_vote", "Whom this replica voted for in this epoch; -1 nobody.", lambda view: view.node.voted_id
+        RAFT + "current_vote",
+        "The node that this replica voted for in this epoch; -1 none.",
+        lambda view: view.node.voted_id,
     ),
-    Metric(RAFT + "current_vote_directory_id", "gauge", "1 for the directory id that was voted for.", _voted_directory),
+    Metric(
+        RAFT + "current_vote_directory_id",
+        "gauge",
+        "1 for the directory id that this replica voted for.",
+        _voted_directory,
+    ),
     gauge(RAFT + "current_epoch", "The quorum's epoch as known here.", lambda view: view.node.epoch),
     gauge(
         RAFT + "high_watermark",
-        "Exclusive end of what is committed, as known here; -1 unknown.",
+        "Exclusive end of the committed records, as known here; -1 unknown.",
         lambda view: view.node.high_watermark,
     ),
     gauge(RAFT + "log_end_offset", "Exclusive end of this replica's log.", lambda view: view.node.log_end),
     gauge(RAFT + "log_end_epoch", "Epoch of the last record in the log.", lambda view: view.node.log_end_epoch),
     gauge(
         RAFT + "number_unknown_voter_connections",
-        "Voters of which no endpoint is known.",
+        "Voters without a known endpoint.",
         lambda view: view.node.unreachable_voters,
     ),
     gauge(RAFT + "number_of_voters", "Voters of the quorum.", lambda view: view.node.voter_count),
     gauge(
         RAFT + "number_of_observers",
-        "Observers that fetch; told by the leader.",
+        "Observers that fetch; only the leader reports it.",
         lambda view: view.node.observer_count if view.node.is_leader else None,
     ),
     gauge(
         RAFT + "uncommitted_voter_change",
-        "1 while a change of the voters is not committed; told by the leader.",
+        "1 while a change of the voters is not committed; only the leader reports it.",
         lambda view: float(view.node.is_voter_change_pending) if view.node.is_leader else None,
     ),
     gauge(
@@ -107,12 +114,12 @@ _RAFT_METRICS: Final = (
     ),
     gauge(
         RAFT + "election_latency_avg",
-        "Milliseconds from standing for election until a leader was known, average of the last half minute.",
+        "Milliseconds from becoming a candidate until a leader was known, average of the last half minute.",
         lambda view: view.recent.election_avg_ms,
     ),
     gauge(
         RAFT + "election_latency_max",
-        "Milliseconds from standing for election until a leader was known, longest of the last half minute.",
+        "Milliseconds from becoming a candidate until a leader was known, longest of the last half minute.",
         lambda view: view.recent.election_max_ms,
     ),
     gauge(

@@ -49,7 +49,7 @@ KAFKA_CONTROLLER_METRICS: Final = (
     _of_controller(CONTROLLER + "globalpartitioncount", "Partitions.", lambda controller: controller.partitions),
     _of_controller(
         CONTROLLER + "offlinepartitionscount",
-        "Partitions that nobody leads.",
+        "Partitions without a leader.",
         lambda controller: controller.offline_partitions,
     ),
     _of_controller(
@@ -69,17 +69,17 @@ KAFKA_CONTROLLER_METRICS: Final = (
     ),
     _of_controller(
         CONTROLLER + "metadataerrorcount",
-        "Requests and snapshots that came to nothing by a fault of this node, since it was started.",
+        "Requests and snapshots that failed by a fault of this node, since it was started.",
         lambda controller: controller.errors,
     ),
     _of_controller(
         CONTROLLER + "timedoutbrokerheartbeatcount",
-        "Heartbeats refused as too much waited to be committed, since the node was started.",
+        "Heartbeats refused because too much waited to be committed, since the node was started.",
         lambda controller: controller.timed_out_heartbeats,
     ),
     _of_controller(
         CONTROLLER + "newactivecontrollerscount",
-        "New leaders that this node has heard of since it was started.",
+        "New leaders that this node has learned of since it was started.",
         lambda controller: controller.new_leaders,
     ),
     _of_controller(

@@ -35,21 +35,21 @@ ANSWER_S: Final = 2.0
 JOIN_S: Final = 2.0
 _PATH: Final = "/v1/metrics"
 _LIBRARIES: Final = ("opentelemetry", "urllib3")
-"""Whose own logging is not for whoever runs a node: what a push says goes into its log, in its form."""
+"""Libraries whose own logging is hidden: the node logs a failed push itself, in its own form."""
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""The first that is there decides."""
+"""The first one that is set decides."""
 _INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
 _SERVICE: Final = "service.name"
 _INSTANCE: Final = "service.instance.id"
 
 
 Notice = Callable[[str, str], None]
-"""Told the kind of an event, for machines, and a sentence. From any thread."""
+"""Callback with the kind of an event, for machines, and a sentence. Called on any thread."""
 
 
-class _Said(logging.Filter):
-    """What OpenTelemetry and what it uses say in one thread: kept, and written by none of their loggers. What others of
-    this process say in other threads is theirs."""
+class _CapturedLogs(logging.Filter):
+    """Keeps what OpenTelemetry and its libraries log in one thread, and hides it from their loggers. The logging of
+    other threads in this process is left alone."""
 
     def __init__(self, thread: threading.Thread) -> None:
         super().__init__()
@@ -112,12 +112,12 @@ class Pusher:
         self._recorder: Recorder | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fastquorum-otel", daemon=True)
-        self._said = _Said(self._thread)
+        self._captured = _CapturedLogs(self._thread)
         self._on_notice = on_notice
         self._failures = Repeating()
 
     def watch(self, recorder: Recorder) -> None:
-        """There is a node now: begin."""
+        """Begin to push the metrics of a node."""
         self._recorder = recorder
         start_thread(self._thread)
 
@@ -136,7 +136,7 @@ class Pusher:
         try:
             self._push_on()
         finally:
-            self._said.end()
+            self._captured.end()
 
     def _push_on(self) -> None:
         assert self._recorder is not None
@@ -151,12 +151,14 @@ class Pusher:
     def _push(self, data: "otlp.MetricsData") -> None:
         from opentelemetry.sdk.metrics import export as otlp
 
-        self._said.listen()
+        self._captured.listen()
         if self._exporter.export(data) is otlp.MetricExportResult.SUCCESS or self._over.is_set():
             return
         again = self._failures.again()
         if again is not None:
-            self._on_notice("metrics_not_pushed", f"metrics could not be pushed by OTLP{again}: {self._said.first()}")
+            self._on_notice(
+                "metrics_not_pushed", f"metrics could not be pushed by OTLP{again}: {self._captured.first()}"
+            )
 
 
 def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int) -> "otlp.MetricsData":
@@ -172,18 +174,18 @@ def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int)
     metrics = [
         found
         for metric in METRICS
-        for found in _converted(metric, [each for each in metric.points(view) if _is_told(each)], started_ns, now_ns)
+        for found in _converted(metric, [each for each in metric.points(view) if _has_value(each)], started_ns, now_ns)
     ]
     scope = otlp.ScopeMetrics(InstrumentationScope("fastquorum", __version__), metrics, "")
     return otlp.MetricsData([otlp.ResourceMetrics(resource, [scope], "")])
 
 
-def _is_told(point: Point) -> bool:
+def _has_value(point: Point) -> bool:
     return isinstance(point.value, StageCounts) or not math.isnan(point.value)
 
 
 def _converted(metric: Metric, points: list[Point], started_ns: int, now_ns: int) -> "list[otlp.Metric]":
-    """One, but for a summary, which OpenTelemetry has no word for: its parts are metrics of their own."""
+    """Convert a metric to one of OpenTelemetry. It has no summary: the parts of one become metrics of their own."""
     from opentelemetry.sdk.metrics import export as otlp
 
     cumulative = otlp.AggregationTemporality.CUMULATIVE
@@ -227,7 +229,7 @@ def _histogram(point: Point, stage: StageCounts, started_ns: int, now_ns: int) -
 
 
 def _unit(name: str) -> str:
-    """As UCUM says it."""
+    """Return the unit in UCUM."""
     base = name.removesuffix("_total")
     return "s" if base.endswith("_seconds") else "By" if base.endswith("_bytes") else "1"
 
@@ -240,7 +242,7 @@ def _metrics_url(endpoint: str) -> str | None:
 
 
 def _check_variables() -> None:
-    """ConfigError if the one that says where to push to is no URL."""
+    """ConfigError if the variable with the endpoint is not a URL."""
     name = next((each for each in _ENDPOINTS if os.environ.get(each)), None)
     if name is None:
         return

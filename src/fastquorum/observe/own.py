@@ -10,7 +10,7 @@ from fastquorum.version import __version__
 OWN: Final = "fastquorum_"
 UP: Final = OWN + "up"
 """The one metric that is there even while the replica does not answer."""
-UP_HELP: Final = "1 if the replica's thread answered; while it is 0, nothing else of the replica is told."
+UP_HELP: Final = "1 if the replica's thread answered; while it is 0, no other metric of the replica is reported."
 
 
 def _info(view: View) -> Iterable[Point]:
@@ -84,38 +84,43 @@ def _seconds(us: int) -> float | None:
 
 
 _REPLICATION: Final = (
-    Metric(OWN + "info", "gauge", "1; who this node is, and what it runs on.", _info),
+    Metric(OWN + "info", "gauge", "1; its labels say which node this is, and what it runs on.", _info),
     gauge(
         OWN + "ready",
-        "1 while the node leads, or hears its leader, and something of that epoch is committed: as /readyz says.",
+        "1 while the node leads, or its leader answers, and a record of that epoch is committed: as /readyz says.",
         lambda view: float(view.is_ready),
     ),
     counter(
         OWN + "committed_records_total",
-        "Records of the log that are known to be committed; not told while none is known.",
+        "Records of the log that are known to be committed; absent while none is known.",
         lambda view: _known(view.node.high_watermark),
     ),
     counter(OWN + "appended_records_total", "Records appended as the leader.", lambda view: view.node.moved.appended),
     counter(OWN + "fetched_records_total", "Records fetched from a leader.", lambda view: view.node.moved.fetched),
-    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; told by the leader.", _lags),
-    Metric(OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; told by the leader.", _contacts),
+    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; only the leader reports it.", _lags),
     Metric(
-        OWN + "replica_caught_up_seconds", "gauge", "Since a replica had the whole log; told by the leader.", _caught_up
+        OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; only the leader reports it.", _contacts
+    ),
+    Metric(
+        OWN + "replica_caught_up_seconds",
+        "gauge",
+        "Since a replica had the whole log; only the leader reports it.",
+        _caught_up,
     ),
     Metric(
         OWN + "peer_unreachable_seconds",
         "gauge",
-        "Since when another node of the quorum cannot be reached from here, and why; absent while it can.",
+        "How long another node of the quorum cannot be reached from here, and why; absent while it can.",
         _unreachable,
     ),
     gauge(
         OWN + "leader_contact_seconds",
-        "Since the leader's last good answer; told by those that fetch from it.",
+        "Since the leader's last good response; reported by the nodes that fetch from it.",
         lambda view: _seconds(view.node.since_leader_contact_us),
     ),
     counter(
         OWN + "elections_total",
-        "Elections that this replica stood in as a candidate.",
+        "Elections in which this replica was a candidate.",
         lambda view: view.node.elections.stood,
     ),
     counter(OWN + "elections_won_total", "Elections that it won.", lambda view: view.node.elections.won),
@@ -123,29 +128,29 @@ _REPLICATION: Final = (
     Metric(
         OWN + "leadership_changes_total",
         "counter",
-        "Changes of the leader, or that none is known, as seen here, by what began them; causes are a fixed list.",
+        "Changes of the leader, or to no known leader, as seen here, by their cause; causes are a fixed list.",
         _leadership_changes,
     ),
-    Metric(OWN + "election_seconds", "summary", "From standing for election until a leader was known.", _elections),
+    Metric(OWN + "election_seconds", "summary", "From becoming a candidate until a leader was known.", _elections),
 )
 
 _WORK: Final = (
-    gauge(OWN + "flushed_end_offset", "Exclusive end of what is synced here.", lambda view: view.node.flushed_end),
+    gauge(OWN + "flushed_end_offset", "Exclusive end of the records synced here.", lambda view: view.node.flushed_end),
     counter(OWN + "syncs_total", "Syncs of the log begun.", lambda view: view.node.sync_count),
     gauge(
         OWN + "sync_under_way_seconds",
-        "How long the sync under way has lasted; 0 if none is.",
+        "How long the present sync has lasted; 0 if there is none.",
         lambda view: max(view.node.syncing_us, 0) / US_PER_S,
     ),
     gauge(
         OWN + "disk_full",
-        "1 while the file system has no room for what is appended, and this replica does not lead; else 0.",
+        "1 while the file system has no room for appends, and this replica therefore does not lead; else 0.",
         lambda view: int(view.node.is_disk_full),
     ),
     Metric(
         OWN + "commit_stage_seconds",
         "histogram",
-        "How long the stages of commits took; append_told is the whole of it, sync one sync.",
+        "How long the stages of commits took; append_told is the whole time, sync one sync.",
         _stages,
     ),
     gauge(
@@ -154,7 +159,7 @@ _WORK: Final = (
     gauge(OWN + "appends_waiting_bytes", "Bytes that wait for their commit.", lambda view: view.node.waiting_bytes),
     Metric(OWN + "appends_refused_total", "counter", "Appends that were refused, with nothing appended.", _refused),
     gauge(OWN + "connections", "Open connections, of replicas and clients.", lambda view: view.node.connections),
-    counter(OWN + "connections_accepted_total", "Connections taken in.", lambda view: view.node.accepted),
+    counter(OWN + "connections_accepted_total", "Connections accepted.", lambda view: view.node.accepted),
     counter(
         OWN + "replica_thread_cpu_seconds_total",
         "Processor time of the replica's thread.",

@@ -6,13 +6,13 @@ import time
 from typing import Final, NamedTuple
 
 _STARTED_FIELD: Final = 19
-"""Of /proc/self/stat, counted from the one behind the command's name."""
+"""Index of the start time in /proc/self/stat, counted from the field after the command's name."""
 _SCHEDULERS_CLOCK: Final = 2
-"""Linux' CPUCLOCK_SCHED: of the clocks of a process, the one of its time on a processor."""
+"""Linux' CPUCLOCK_SCHED: the clock of a process's time on a processor."""
 
 
 class Process(NamedTuple):
-    """Of one moment; in seconds and bytes."""
+    """Figures of a process at one moment, in seconds and bytes."""
 
     cpu_s: float
     resident_bytes: int
@@ -23,7 +23,7 @@ class Process(NamedTuple):
 
 
 def process_now() -> Process:
-    """Of this process."""
+    """Return the figures of this process."""
     with open("/proc/self/statm", "rb") as file:
         pages = int(file.read().split()[1])
     return Process(
@@ -36,7 +36,7 @@ def process_now() -> Process:
 
 
 def cpu_s_of(pid: int) -> float:
-    """Processor time of another process, in seconds: of its threads, those that ended too. OSError if there is no such
+    """Return another process's processor time in seconds, of ended threads too. OSError if there is no such
     process.
 
     By the scheduler's clock (clock_getcpuclockid(3)): /proc counts in ticks of 10 ms, too coarse for what takes little.

@@ -18,58 +18,58 @@ from fastquorum.observe.stages import counted
 from fastquorum.observe.window import Window
 from fastquorum.types import Micros
 
-Told = Callable[[NodeMetrics], None]
+OnMetrics = Callable[[NodeMetrics], None]
 _NEVER: Final = -1
 
 
 class Recorder:
-    """Of one node."""
+    """Collects the metrics of one node for all exporters."""
 
     def __init__(self, node: RunningNode) -> None:
         self.node = node
         self._guard = threading.Lock()
-        self._told: list[Told] = []
-        self._asked_us: Micros = _NEVER
+        self._waiting: list[OnMetrics] = []
+        self._requested_us: Micros = _NEVER
         self._window = Window()
 
-    def ask(self, told: Told) -> None:
-        """Have `told` called on the replica's thread; it must not block. Never called if the replica never answers."""
+    def ask(self, on_metrics: OnMetrics) -> None:
+        """Request metrics. `on_metrics` is called on the replica's thread, must not block, and may never be called."""
         with self._guard:
-            self._told.append(told)
-            if self._asked_us >= 0:
+            self._waiting.append(on_metrics)
+            if self._requested_us >= 0:
                 return
-            self._asked_us = now_us()
+            self._requested_us = now_us()
         self.node.measure(self._on_measured)
 
     def look(self, timeout_s: float) -> View | None:
-        """Ask and wait; None if there is no answer in time. On any thread but the replica's."""
+        """Request metrics and wait; None if there is no response in time. On any thread but the replica's."""
         answered = threading.Event()
         answers: list[NodeMetrics] = []
 
-        def told(metrics: NodeMetrics) -> None:
+        def on_metrics(metrics: NodeMetrics) -> None:
             answers.append(metrics)
             answered.set()
 
-        self.ask(told)
+        self.ask(on_metrics)
         if answered.wait(timeout_s):
             return self.view(answers[0])
-        self.forget(told)
+        self.forget(on_metrics)
         return None
 
     @property
     def silent_us(self) -> Micros:
-        """How long the question under way has not been answered; 0 if there is none."""
-        asked_us = self._asked_us
-        return now_us() - asked_us if asked_us >= 0 else 0
+        """Age of the pending request in microseconds; 0 if there is none."""
+        requested_us = self._requested_us
+        return now_us() - requested_us if requested_us >= 0 else 0
 
-    def forget(self, told: Told) -> None:
-        """Whoever asked does not wait any more."""
+    def forget(self, on_metrics: OnMetrics) -> None:
+        """Drop a callback that is no longer wanted."""
         with self._guard:
-            if told in self._told:
-                self._told.remove(told)
+            if on_metrics in self._waiting:
+                self._waiting.remove(on_metrics)
 
     def view(self, metrics: NodeMetrics) -> View:
-        """All that an exporter tells. On any thread but the replica's."""
+        """Return all that an exporter needs. On any thread but the replica's."""
         stages = counted(self.node.stage_histograms())
         with self._guard:
             recent = self._window.add(metrics, stages)
@@ -78,7 +78,7 @@ class Recorder:
 
     def _on_measured(self, metrics: NodeMetrics) -> None:
         with self._guard:
-            told, self._told = self._told, []
-            self._asked_us = _NEVER
-        for each in told:
+            waiting, self._waiting = self._waiting, []
+            self._requested_us = _NEVER
+        for each in waiting:
             each(metrics)

@@ -28,7 +28,7 @@ ANSWER_S: Final = 1.0
 """The replica's thread has this long to answer."""
 JOIN_S: Final = 2.0
 _TEXT: Final = "text/plain; charset=utf-8"
-_INDEX: Final = "/metrics  for Prometheus\n/healthz  is the replica alive?\n/readyz   may it be asked to serve?\n"
+_INDEX: Final = "/metrics  for Prometheus\n/healthz  is the replica alive?\n/readyz   can it serve clients?\n"
 
 
 class Answer(NamedTuple):
@@ -146,7 +146,7 @@ class MetricsServer:
                 await writer.drain()
                 await _until_the_client_is_through(reader, writer)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            writer.transport.abort()  # there is nobody who would wait for an answer
+            writer.transport.abort()  # no client waits for a response
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
         try:
@@ -155,7 +155,7 @@ class MetricsServer:
             return _encoded(Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long\n"))
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _encoded(Answer(HTTPStatus.BAD_REQUEST, "this is no HTTP/1 request\n"))
+            return _encoded(Answer(HTTPStatus.BAD_REQUEST, "this is not an HTTP/1 request\n"))
         method, target, _ = words
         if method not in ("GET", "HEAD"):
             return _encoded(
@@ -199,24 +199,24 @@ class MetricsServer:
         return None if metrics is None or self._recorder is None else self._recorder.view(metrics)
 
     async def _measured(self) -> NodeMetrics | None:
-        """None if there is no replica, or it does not answer in time."""
+        """Return the metrics; None if there is no replica, or it does not answer in time."""
         recorder, loop = self._recorder, asyncio.get_running_loop()
         if recorder is None or recorder.node.is_over:
             return None
         answered: asyncio.Future[NodeMetrics] = loop.create_future()
 
-        def told(metrics: NodeMetrics) -> None:
+        def on_metrics(metrics: NodeMetrics) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_resolve, answered, metrics)
 
-        recorder.ask(told)
+        recorder.ask(on_metrics)
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await answered
         except TimeoutError:
             return None
         finally:
-            recorder.forget(told)
+            recorder.forget(on_metrics)
 
 
 async def _until_the_client_is_through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

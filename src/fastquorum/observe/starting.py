@@ -40,8 +40,8 @@ class _Exporters:
 
 
 def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
-    """As `node.io.starting.start_node`. A port that is taken, or an extra that is missing, is said (ConfigError) before
-    the node's directory is touched; probes are answered while its log is read."""
+    """Start a node like `node.io.starting.start_node`, with its exporters. A taken port or a missing extra is a
+    ConfigError before the node's directory is touched; probes are answered while its log is read."""
     if settings.metrics is None and settings.otel is None:
         return starting.start_node(settings, observer)
     # Imported here, as most nodes are not watched like this.

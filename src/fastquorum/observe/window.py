@@ -14,24 +14,24 @@ from fastquorum.types import Micros
 
 WINDOW_US: Final = 30_000_000
 SAMPLE_US: Final = 5_000_000
-"""A look at most this often is kept."""
+"""Least time between two kept looks."""
 
 
 class Recent(NamedTuple):
-    """Of the window; NaN where nothing happened that could be measured."""
+    """Figures of the window; NaN if there was nothing to measure."""
 
     append_records_per_s: float
     fetch_records_per_s: float
     idle_ratio: float
     commit_avg_ms: float
     commit_max_ms: float
-    """The upper bound of the slowest one's bucket."""
+    """Upper bound of the slowest commit's bucket."""
     election_avg_ms: float
     election_max_ms: float
 
 
 class _Look(NamedTuple):
-    """What is kept of one moment."""
+    """Counters at one moment."""
 
     at_us: Micros
     moved: Moved

@@ -15,7 +15,7 @@ EXIT_BROKEN_PIPE: Final = 141
 
 
 def main(paths: Sequence[str]) -> int:
-    """Exit code 0, or 2 if one is no page."""
+    """Return exit code 0, or 2 if one is not a page."""
     if not paths:
         print("usage: python -m fastquorum.pages PAGE...", file=sys.stderr)
         return 2

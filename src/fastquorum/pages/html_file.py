@@ -63,7 +63,7 @@ def report_of(text: str) -> dict[str, Any]:
     """Return the report inside a page. UsageError: there is none, or it is damaged."""
     found = _REPORT.search(text)
     if found is None:
-        raise UsageError("this is not a page of a report", "it has none inside")
+        raise UsageError("this is not the page of a report", "it contains no report")
     try:
         packed = found[2] if found[1] == "json" else gzip.decompress(base64.b64decode(found[2], validate=True))
         report: dict[str, Any] = json.loads(packed)

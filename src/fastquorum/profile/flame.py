@@ -15,7 +15,7 @@ ROW: Final = 17
 _TOP: Final = 46
 _BOTTOM: Final = 8
 _SHARE_MIN: Final = 0.0004
-"""Of the whole: narrower frames would be drawn as less than half a pixel."""
+"""Least part of the whole width: narrower frames would be less than half a pixel."""
 _LETTER: Final = 7.0
 _PYTHON: Final = re.compile(r"\.pyx?:\d+\)$")
 COLOURS: Final = {"python": "#a8c7f0", "native": "#f3b28b", "kernel": "#b9d7a8", "group": "#d9dde2"}
@@ -112,7 +112,7 @@ def _drawn(frame: Frame, at: float, share: float, down: int) -> str:
 
 
 def kind_of(frame: str) -> str:
-    """python, native or kernel; group for what is no frame."""
+    """Return python, native or kernel; group if it is not a frame."""
     if _PYTHON.search(frame) or "<frozen " in frame:
         return "python"
     if not frame.endswith(")") or frame.startswith("node ") or frame.endswith("(native)"):

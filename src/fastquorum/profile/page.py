@@ -63,7 +63,7 @@ def _key(colour: str, text: str) -> str:
 def _commit(commit: dict[str, Any] | None) -> Iterator[str]:
     if commit is None:
         return
-    yield "<h2>A batch, as the leader has it</h2>"
+    yield "<h2>A batch on the leader</h2>"
     yield f"<p>An append waits {commit['append_told_us']:,.0f} us on average.</p>"
     names = {"append_written": "until written", "written_committed": "until committed", "committed_told": "until told"}
     rows = [

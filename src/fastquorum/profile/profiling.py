@@ -20,7 +20,7 @@ from fastquorum.profile.tools import (
 
 WHOM: Final = ("leader", "followers", "all")
 OFF_CPU: Final = Missing(
-    "what native threads wait for", "perf's clock runs on a processor only; /proc tells how long they were off it", ""
+    "what native threads wait for", "perf's clock runs on a processor only; /proc has the time off it", ""
 )
 
 

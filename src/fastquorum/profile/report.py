@@ -135,8 +135,8 @@ def _node_lines(node: Mapping[str, Any], report: Report) -> Iterator[str]:
     for row in busiest(node):
         off = "" if row["blocked_s"] is None else f"  ready {row['ready_s']:6.2f} s  off {row['blocked_s']:6.2f} s"
         yield (
-            f"  {thread_name(row):<24} running {row['running_s']:6.2f} s (system {row['system_s']:.2f}){off}"
-            f"  gave way {row['given_up']:,}, had to {row['taken']:,}"
+            f"  {thread_name(row):<24} running {row['running_s']:6.2f} s (system {row['system_s']:.2f}){off}  yielded "
+            f"{row['given_up']:,}, preempted {row['taken']:,}"
         )
     yield ""
 
@@ -153,7 +153,7 @@ def thread_name(row: Mapping[str, Any]) -> str:
 def _commit_lines(commit: Mapping[str, Any] | None) -> Iterator[str]:
     if commit is None:
         return
-    yield f"an append waits {commit['append_told_us']:,.0f} us on average; a batch, as the leader has it:"
+    yield f"an append waits {commit['append_told_us']:,.0f} us on average; a batch on the leader:"
     for name, title in _PATH:
         yield f"  {title:<16} {commit['mean_us'][name]:>10,.0f} us  {commit['shares'][name]:>4.0%}"
     yield (

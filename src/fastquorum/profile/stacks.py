@@ -119,7 +119,7 @@ def _perf_frame(match: "re.Match[str]") -> str:
 
 
 def is_waiting(stack: Stack) -> bool:
-    """Is the innermost frame a call that waits? A wait of libc's that has no symbol is known by who called it."""
+    """Is the innermost frame a call that waits? A wait in libc without a symbol is known by its caller."""
     leaf, _, where = stack[-1].rpartition(" (")
     if leaf in _WAITS:
         return True

@@ -14,13 +14,13 @@ _NS: Final = 1e9
 
 
 class Times(NamedTuple):
-    """Of one thread since it began, in seconds."""
+    """Times of one thread since it began, in seconds."""
 
     name: str
     user_s: float
     system_s: float
     running_s: float
-    """On a processor; finer than user and system, which count ticks."""
+    """Time on a processor; finer than user and system, which count ticks."""
     ready_s: float
     """Waiting for a processor; -1: the kernel does not tell."""
     given_up: int

@@ -28,7 +28,7 @@ _PERF_HINT: Final = "run it as root, or allow it: sysctl kernel.perf_event_paran
 
 
 class Missing(NamedTuple):
-    """What is not in the profile, why, and what to do about it."""
+    """A part that the profile lacks, why, and what to do about it."""
 
     what: str
     why: str
@@ -55,7 +55,7 @@ class Sampler:
     def __init__(self, command: Sequence[str], output: str, rate: int) -> None:
         self.rate = rate
         self.output = output
-        self._said: list[str] = []
+        self._lines: list[str] = []
         self._begun = threading.Event()
         try:
             self._process = subprocess.Popen(
@@ -112,13 +112,13 @@ class Sampler:
     @property
     def _last_words(self) -> str:
         return next(
-            (line for line in reversed(self._said) if line.strip()), f"it ended with {self._process.returncode}"
+            (line for line in reversed(self._lines) if line.strip()), f"it ended with {self._process.returncode}"
         )
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._said.append(line.strip())
+            self._lines.append(line.strip())
             if self.begun and self.begun in line:
                 self._begun.set()
         self._process.wait()  # it has said its last word a moment before it is over
@@ -147,8 +147,8 @@ class PySpy(Sampler):
             return of_py_spy(file.read(), self.rate)
 
     def _why(self) -> Missing:
-        said = "\n".join(self._said).lower()
-        if "permission denied" in said or "not permitted" in said:
+        output = "\n".join(self._lines).lower()
+        if "permission denied" in output or "not permitted" in output:
             return Missing(self.what, "py-spy may not trace the node: ptrace is not permitted here", _HINTS)
         return Missing(self.what, f"py-spy: {self._last_words}", "")
 
@@ -182,9 +182,9 @@ class Perf(Sampler):
         return of_perf(done.stdout, self.rate)
 
     def _why(self) -> Missing:
-        said = "\n".join(self._said)
-        if "paranoid" in said or "ermission" in said or "ermitted" in said:
-            return Missing(self.what, "perf may not look at the node's threads", _PERF_HINT)
+        output = "\n".join(self._lines)
+        if "paranoid" in output or "ermission" in output or "ermitted" in output:
+            return Missing(self.what, "perf may not trace the node's threads", _PERF_HINT)
         return Missing(self.what, f"perf: {self._last_words}", "")
 
 

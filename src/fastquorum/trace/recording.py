@@ -52,23 +52,23 @@ class NodeTrace(NamedTuple):
 
 
 class Trace:
-    """Of nodes that share a machine, and so a clock."""
+    """The trace of nodes that share a machine, and so a clock."""
 
     def __init__(self, nodes: Iterable[NodeTrace]) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.node_id)
 
     def chrome(self) -> dict[str, Any]:
-        """Chrome's trace format, which Perfetto reads, as JSON values."""
+        """Return Chrome's trace format, which Perfetto reads, as JSON values."""
         return chrome_trace({node.node_id: node.groups for node in self.nodes}, {n.node_id: n.lost for n in self.nodes})
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """As a file for Perfetto. OSError if it cannot be written."""
+        """Write a file for Perfetto. OSError if it cannot be written."""
         with open(expanded(path), "w", encoding="ascii") as file:
             json.dump(self.chrome(), file, separators=(",", ":"))
 
 
 class Recording:
-    """Under way from `start` until `stop`, or to the end of its block."""
+    """A recording, under way from `start` until `stop`, or to the end of its block."""
 
     def __init__(self, quorums: Sequence[Traceable], capacity: int) -> None:
         self.trace: Trace | None = None

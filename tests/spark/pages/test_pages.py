@@ -174,7 +174,7 @@ def test_a_file_that_is_there_is_refused_before_anything_is_done(
     mine.write_text("mine")
     ran = fastquorum("spark", *words, "--html", mine)
     assert ran.code == 2
-    assert ran.err.splitlines()[-1].endswith(f"{mine} is there already; name another --html, or remove it")
+    assert ran.err.splitlines()[-1].endswith(f"{mine} exists already; name another --html, or remove it")
     assert mine.read_text() == "mine"
 
 

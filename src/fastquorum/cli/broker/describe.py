@@ -40,7 +40,7 @@ def registered(image: Image, broker_id: NodeId) -> Broker:
     """UsageError if the image has no such broker."""
     broker = image.brokers.get(broker_id)
     if broker is None:
-        raise UsageError(f"broker {broker_id} is not registered", "`fastquorum broker list` shows who is")
+        raise UsageError(f"broker {broker_id} is not registered", "`fastquorum broker list` lists those that are")
     return broker
 
 

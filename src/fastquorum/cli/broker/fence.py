@@ -19,11 +19,12 @@ _VERSION: Final = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Fence a broker at once: it leaves every ISR, and others lead. For one that is known to be dead, or cut off, "
-        "before its session ends by itself (9 s).\nKafka has no request for that. The controller is sent the heartbeat "
-        "in which a broker itself asks to be fenced, so this does not keep a living broker out: its own next heartbeat "
-        "(2 s) asks to be unfenced. It counts as a sign of life, too: another process can register with this id only "
-        "once a session (9 s) is over again. To have a broker out for good, stop it; to forget it, unregister it.\n"
+        "Fence a broker at once: it leaves every ISR, and other brokers take its leads. Use it for a broker that is "
+        "known to be dead or cut off, before its session ends by itself (9 s).\n"
+        "Kafka has no request for that. The controller is sent the heartbeat in which a broker itself asks to be "
+        "fenced, so this does not keep a living broker out: its own next heartbeat (2 s) asks to be unfenced. It "
+        "counts as a sign of life, too: another process can register with this id only once a session (9 s) is over "
+        "again. To keep a broker out for good, stop it; to remove its registration, unregister it.\n"
         "Exit code 1: the controller did not fence it, since it is shutting down already.",
         "fastquorum broker fence 11 --bootstrap h1:9093,h2:9093,h3:9093",
     )
@@ -61,7 +62,7 @@ def _fence(client: QuorumClient, arguments: argparse.Namespace, epoch: int, meta
     request = BrokerHeartbeatRequest(
         broker_id=arguments.id, broker_epoch=epoch, current_metadata_offset=metadata_offset, want_fence=True
     )
-    answer = controller.ask(request, _VERSION, BrokerHeartbeatResponse, lambda told: told.error_code)
+    answer = controller.ask(request, _VERSION, BrokerHeartbeatResponse, lambda response: response.error_code)
     stale = answer.error_code == ErrorCode.STALE_BROKER_EPOCH
     controller.check(answer.error_code, "it has registered anew meanwhile, or was unregistered" if stale else "")
     return answer.is_fenced

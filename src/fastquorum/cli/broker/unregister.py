@@ -16,9 +16,9 @@ _VERSION: Final = 0
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Forget a broker: it is out of every ISR, leads nothing, and takes no new replicas. It stays in the replicas "
-        "of its partitions; move these to others first (`fastquorum topic reassign`). A broker that still runs "
-        "registers anew when it is started again.",
+        "Remove a broker's registration: it leaves every ISR, leads nothing, and gets no new replicas. It stays in "
+        "the replica lists of its partitions; move these replicas to other brokers first (`fastquorum topic "
+        "reassign`). A broker that still runs registers again when it is restarted.",
         "fastquorum broker unregister 11 --bootstrap h1:9093,h2:9093,h3:9093",
     )
     parser.add_argument("id", metavar="ID", type=node_number, help="the broker's node.id")
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
             look="fastquorum broker list",
         )
         request = UnregisterBrokerRequest(broker_id=arguments.id)
-        answer = controller.ask(request, _VERSION, UnregisterBrokerResponse, lambda told: told.error_code)
+        answer = controller.ask(request, _VERSION, UnregisterBrokerResponse, lambda response: response.error_code)
         controller.check(answer.error_code, answer.error_message)
     if arguments.format == "json":
         print_json({"id": arguments.id, "unregistered": True})

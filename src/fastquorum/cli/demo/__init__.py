@@ -55,7 +55,7 @@ def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
 
     if arguments.brokers is not None:
         if arguments.nodes is not None:
-            raise UsageError("--nodes and --brokers are two plays", "a cluster has three controllers")
+            raise UsageError("--nodes and --brokers cannot be combined", "a cluster has three controllers")
         if not 1 <= arguments.brokers <= BROKERS_MAX:
             raise UsageError(f"--brokers {arguments.brokers}: the demo starts 1 to {BROKERS_MAX}")
         cluster = ClusterOptions(brokers=arguments.brokers, keep=arguments.keep, kernels=arguments.kernels)

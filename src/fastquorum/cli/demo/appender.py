@@ -31,7 +31,7 @@ class Appender:
         self._deadline = deadline
         self.ledger: list[Acknowledged] = []
         self.commit_us: list[int] = []
-        """Of each record: from first sending it to knowing that it is committed."""
+        """For each record the microseconds from sending it first to knowing that it is committed."""
         self.settled = 0
         """Appends whose outcome was unknown at first."""
 
@@ -69,4 +69,6 @@ class Appender:
             case [record] if record.value == value:
                 return record.offset
             case _:
-                raise FatalError(f"behind offset {start - 1} the quorum holds {len(found)} records nobody appended")
+                raise FatalError(
+                    f"after offset {start - 1} the quorum holds {len(found)} records that were not appended"
+                )

@@ -67,7 +67,7 @@ class Nodes:
         return [node.directory for node in self.by_id.values()]
 
     def stop(self, leader_id: NodeId) -> list[NodeId]:
-        """Stop all gracefully; who did not.
+        """Stop all gracefully; return the ids of those that failed to.
 
         The leader is asked when the others have gone: one of them would stand for its succession, and its log would end
         with an election that nobody else has.

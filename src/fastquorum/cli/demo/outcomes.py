@@ -36,14 +36,14 @@ class ClusterOutcome(NamedTuple):
     registrations: int
     topics: int
     fencings: int
-    """Of brokers that were killed."""
+    """Acknowledged fencings of killed brokers."""
     leaves: int
-    """Of brokers that were told to go, and handed over first."""
+    """Acknowledged leaves of brokers that got SIGTERM, and handed over their leads first."""
     partitions: int
     elections: int
     kills: int
     refusals: list[str]
-    """What requests under tokens that were over were answered."""
+    """Error names that requests under outdated tokens got."""
     fenced_after_s: float
     taken_over_after_s: float
     fenced_leads: int

@@ -86,10 +86,10 @@ def _append(
     nodes: Nodes, records: list[bytes], kernels: Kernels, screen: Screen
 ) -> tuple[Appender, int, float, FastQuorumError | None]:
     """Append everything while the leader is killed; how many kills, how long it took, what stopped it."""
-    said = threading.Lock()
+    screen_lock = threading.Lock()
 
     def say(text: str) -> None:
-        with said:
+        with screen_lock:
             screen.say(text)
 
     error: FastQuorumError | None = None

@@ -106,7 +106,7 @@ class TextScreen:
         show(f"  commit        p50 {outcome.commit_p50_us} us, p99 {outcome.commit_p99_us} us, one at a time")
         show(f"  rate          {outcome.commits_per_s:.0f} commits per s, elections included")
         show(f"  logs          {'identical, byte by byte' if outcome.replicas_identical else 'they differ'}")
-        show(f"  they say      {outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers")
+        show(f"  contents      {outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers")
         show(f"  brokers       {brokers}")
         self._end(verdict.problems, kept, "Nothing was lost.")
 
@@ -125,7 +125,7 @@ class TextScreen:
         images = f"equal at offset {outcome.end_offset}" if outcome.images_equal else "they differ"
         show(f"  images        {images}, {outcome.partitions} partitions")
         show(f"  fenced leads  {outcome.fenced_leads}, at any offset")
-        self._end(outcome.problems, kept, "Nothing was lost, and nobody led who was fenced.")
+        self._end(outcome.problems, kept, "Nothing was lost, and no fenced broker ever led.")
 
     def _end(self, problems: Sequence[str], kept: str | None, words_if_green: str) -> None:
         show = self._console.print

@@ -12,14 +12,15 @@ from fastquorum.cli.terminal.output import print_json, print_table
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Say what is installed here, which kernels and CPU path run, on what file system the data is, how fast it "
-        "syncs, and what is wrong. Writes a small file and removes it.\nExits 1 if something is wrong.",
+        "Show what is installed here, which kernels and CPU path run, on what file system the data is, how fast it "
+        "syncs, and what is wrong. Writes a small file and removes it.\n"
+        "Exits 1 if something is wrong.",
         "fastquorum doctor --data /var/lib/fastquorum",
         "fastquorum doctor --spark",
     )
     parser.add_argument("--data", metavar="DIR", default=".", help="where the data is, or will be (default: here)")
     parser.add_argument(
-        "--spark", action="store_true", help="look at what Spark is run with instead, and try a small session"
+        "--spark", action="store_true", help="check what Spark runs with instead, and try a small session"
     )
     add_format(parser)
 

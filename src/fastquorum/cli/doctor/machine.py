@@ -32,7 +32,7 @@ _CLOCK_SOURCE: Final = "/sys/devices/system/clocksource/clocksource0/current_clo
 
 
 class Problem(NamedTuple):
-    """What is wrong, and what to do."""
+    """A fault of the installation or machine, and what to do about it."""
 
     text: str
     hint: str
@@ -63,7 +63,7 @@ def clock() -> Look:
 
 
 def limits() -> Look:
-    """Of this process."""
+    """Check the limits of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     problems = []
     if soft < FILES_MIN:
@@ -72,11 +72,11 @@ def limits() -> Look:
 
 
 def data_directory(path: str, kernels_name: Literal["native", "pure"]) -> Look:
-    """The directory, its file system, and how fast that syncs."""
+    """Check the directory, its file system, and how fast that syncs."""
     kernels = load(kernels_name)
     root = os.path.abspath(path)
     if not os.path.isdir(root):
-        return {"data": root}, [Problem(f"{root} is no directory", "name one that exists with --data")]
+        return {"data": root}, [Problem(f"{root} is not a directory", "name one that exists with --data")]
     kind, device = file_system(root)
     free = shutil.disk_usage(root).free
     facts: dict[str, Any] = {"data": root, "file_system": kind, "device": device, "free_bytes": free}
@@ -101,7 +101,7 @@ def data_directory(path: str, kernels_name: Literal["native", "pure"]) -> Look:
         )
         return facts, problems
     except FastQuorumError as error:
-        problems.append(Problem(str(error), "nothing more was looked at"))
+        problems.append(Problem(str(error), "nothing more was checked"))
         return facts, problems
     facts |= {"fsync_p50_us": p50, "fsync_p99_us": p99}
     if p50 > SYNC_P50_US_MAX:
@@ -130,14 +130,14 @@ def measured_on(path: str) -> dict[str, Any]:
 
 
 def _field(path: str, name: str) -> str:
-    """Of a file of `name: value` lines in /proc; empty where it does not tell."""
+    """Return a value from a file of `name: value` lines in /proc; empty if it is not there."""
     with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
         return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")
     return ""
 
 
 def _commit() -> str:
-    """Of the checkout that this runs from; empty if it was installed from elsewhere."""
+    """Return the commit of the checkout that this runs from; empty if it was installed from elsewhere."""
     root = pathlib.Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return ""

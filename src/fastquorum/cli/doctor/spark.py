@@ -37,13 +37,13 @@ def diagnose() -> tuple[dict[str, Any], list[Problem]]:
         found = look(os.environ)
     except SparkEnvironmentError as error:
         return facts, [Problem(error.detail, error.hint)]
-    facts |= _told(found)
+    facts |= _environment_facts(found)
     with working("a session of Spark is started"):
         tried, problems = _try()
     return {**facts, **tried}, problems
 
 
-def _told(found: Environment) -> dict[str, Any]:
+def _environment_facts(found: Environment) -> dict[str, Any]:
     java = found.java
     return {
         "java": java.executable,
@@ -57,7 +57,7 @@ def _told(found: Environment) -> dict[str, Any]:
 
 def _try() -> tuple[dict[str, Any], list[Problem]]:
     """A trial session: its figures, and what went wrong."""
-    hint = "what Spark said stands in front; PySpark's and Java's versions are above"
+    hint = "Spark's own messages come first; PySpark's and Java's versions are above"
     try:
         done = subprocess.run(
             [sys.executable, "-m", "fastquorum.spark.sessions.trial"],
@@ -71,8 +71,8 @@ def _try() -> tuple[dict[str, Any], list[Problem]]:
     except subprocess.TimeoutExpired:
         return {}, [Problem(f"a session of Spark was not up and done within {TRIAL_S:g} s", hint)]
     if done.returncode != 0:
-        said = " | ".join(done.stderr.strip().splitlines()[-LINES_MAX:])
-        return {}, [Problem(f"a session of Spark fails: {said or 'it says nothing'}", hint)]
+        last_lines = " | ".join(done.stderr.strip().splitlines()[-LINES_MAX:])
+        return {}, [Problem(f"a session of Spark fails: {last_lines or 'without a message'}", hint)]
     tried: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     problems = []
     if tried["worker_fastquorum"] != __version__:

@@ -37,11 +37,12 @@ from fastquorum.storage.io.opening import open_offline
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Show what the records of a metadata log come to: features, brokers, controllers, topics, configurations. "
-        "Reads a data or log directory, ours or Apache Kafka's, and changes nothing. Nobody knows of the last records "
-        "of a single directory whether they were committed: with --bootstrap the committed log is fetched from the "
-        "node that leads.\nWhat an interrupted write left at the log's end is left out, with a word on stderr; damage "
-        "before it is an error.",
+        "Show the state that the records of a metadata log lead to: features, brokers, controllers, topics, "
+        "configurations. Reads a data or log directory, ours or Apache Kafka's, and changes nothing. A single "
+        "directory cannot tell whether its last records were committed: with --bootstrap the committed log is fetched "
+        "from the leader.\n"
+        "What an interrupted write left at the log's end is left out, with a note on stderr; damage before it is an "
+        "error.",
         "fastquorum image n1",
         "fastquorum image n1 --at 145 --format json",
         "fastquorum image n1 --topic my-topic",
@@ -54,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--at",
         metavar="OFFSET",
         type=natural,
-        help="what the records below this offset come to (default: all there are); a batch counts as a whole",
+        help="use the records below this offset (default: all); a batch counts as a whole",
     )
     parser.add_argument("--topic", metavar="NAME", help="only this topic, with its partitions")
     add_bootstrap(parser, required=False)

@@ -14,17 +14,17 @@ from fastquorum.kernels import Kernels
 from fastquorum.types import Offset
 
 WATCH: Final = partial(progress, "reading the metadata log")
-"""A progress bar, where somebody watches."""
+"""Draws a progress bar on a terminal."""
 
 
 def committed_image(arguments: argparse.Namespace) -> Image:
-    """Of the quorum that a command was told of: see `arguments.add_bootstrap` and `add_kernels`. Raises as
-    `committed_fold`."""
+    """Return the committed image of the quorum that the arguments name (`arguments.add_bootstrap`, `add_kernels`).
+    Raises what `committed_fold` raises."""
     kernels = load_kernels(arguments.kernels)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
         return watched_fold(client, kernels, arguments.timeout).image
 
 
 def watched_fold(client: QuorumClient, kernels: Kernels, timeout_s: float, end_offset: Offset | None = None) -> Fold:
-    """`committed_fold` with a progress bar. Raises as that."""
+    """Return `committed_fold` with a progress bar, and raise what that raises."""
     return committed_fold(client, kernels, timeout_s, end_offset, WATCH)

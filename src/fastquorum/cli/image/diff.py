@@ -13,16 +13,17 @@ from fastquorum.storage.io.opening import open_offline
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Show what changed between two offsets of a metadata log: brokers fenced, leaders and ISRs moved, topics "
-        "created and gone. What came and went in between leaves no trace. A batch counts as a whole: an offset inside "
-        "one means where it begins.\n--format json prints one JSON object for each thing.",
+        "Show what changed between two offsets of a metadata log: brokers fenced, leaders and ISRs changed, topics "
+        "created and deleted. A change that was undone in between is not shown. A batch counts as a whole: an offset "
+        "inside one means where it begins.\n"
+        "--format json prints one JSON object for each thing.",
         "fastquorum image diff n1 --from 1816 --to 1836",
         "fastquorum image diff n1 --from 1816 --format json | jq 'select(.kind == \"partition\")'",
     )
     parser.add_argument("path", metavar="DIR")
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, required=True, help="the image before")
     parser.add_argument(
-        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all there is)"
+        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: that of the whole log)"
     )
     add_format(parser)
     add_kernels(parser)

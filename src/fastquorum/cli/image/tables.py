@@ -13,36 +13,36 @@ PARTITION_HEADER: Final = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "E
 
 
 def broker_row(broker: Broker) -> tuple[object, ...]:
-    """As BROKER_HEADER."""
+    """Return the cells under BROKER_HEADER."""
     return broker.id, broker_state(broker), broker.epoch, broker.rack or "-", listeners_text(broker.listeners)
 
 
 def broker_state(broker: Broker) -> str:
-    """`fenced`, `stopping` (its leaders move away) or `active`."""
+    """Return `fenced`, `stopping` (its leaders move away) or `active`."""
     if broker.fenced:
         return "fenced"
     return "stopping" if broker.in_controlled_shutdown else "active"
 
 
 def listeners_text(listeners: tuple[Listener, ...]) -> str:
-    """As `advertised.listeners` says them."""
+    """Return the listeners in the form of `advertised.listeners`, or `-`."""
     return ", ".join(f"{each.name}://{address_text(each.host, each.port)}" for each in listeners) or "-"
 
 
 def topic_row(topic: Topic) -> tuple[object, ...]:
-    """As TOPIC_HEADER."""
+    """Return the cells under TOPIC_HEADER."""
     leaderless = sum(not each.has_leader for each in topic.partitions)
     behind = sum(len(each.isr) < len(each.replicas) for each in topic.partitions)
     return topic.name, topic.id, len(topic.partitions), leaderless, behind
 
 
 def partition_rows(topic: Topic) -> list[tuple[object, ...]]:
-    """As PARTITION_HEADER."""
+    """Return the rows under PARTITION_HEADER."""
     return [(number, *_partition_row(each)) for number, each in topic.partitions.items()]
 
 
 def nodes_text(nodes: tuple[int, ...]) -> str:
-    """`1,2,3`, or `-`."""
+    """Return `1,2,3`, or `-` for none."""
     return ",".join(map(str, nodes)) or "-"
 
 

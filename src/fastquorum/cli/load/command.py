@@ -51,11 +51,11 @@ _UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6}
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Append records at a given rate, whatever the quorum does (open loop), and tell throughput and latency, which "
-        "counts from when an append was due, not from when it could be sent.\nWithout --bootstrap three nodes are "
-        "started on this machine, each a process. With the embedded driver the node that leads appends by itself, as "
-        "a program does that embeds it.\nCtrl-C ends the run early and still reports. Exits 1 if nothing was "
-        "acknowledged.",
+        "Append records at a given rate, whatever the quorum does (open loop), and report throughput and latency. "
+        "Latency counts from when an append was due, not from when it could be sent.\n"
+        "Without --bootstrap three nodes are started on this machine, each a process. With the embedded driver the "
+        "leader's process appends, as a program does that embeds a node.\n"
+        "Ctrl-C ends the run early and still reports. Exits 1 if nothing was acknowledged.",
         "fastquorum load --rate 20k --seconds 30 --data /mnt/disk --html load.html",
         "fastquorum load --sweep --svg charts --history bench/history",
         "fastquorum load --rate 5k --kill-leader-at 4 --html kill.html",
@@ -75,35 +75,44 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--sweep",
         action="store_true",
-        help="double the rate, from --rate or 1k, until the quorum does not keep up; find the knee; offer twice of it",
+        help="double the rate, from --rate or 1k, until the quorum does not keep up; find the knee; then offer twice "
+        "the knee",
     )
     group.add_argument(
-        "--seconds", metavar="S", type=positive_seconds, help="of each measured run (default: 10; with --sweep: 5)"
+        "--seconds",
+        metavar="S",
+        type=positive_seconds,
+        help="length of each measured run (default: 10; with --sweep: 5)",
     )
-    group.add_argument("--warmup", metavar="S", type=seconds, default=2.0, help="before measuring (default: 2)")
+    group.add_argument("--warmup", metavar="S", type=seconds, default=2.0, help="warm-up before measuring (default: 2)")
     group.add_argument("--workload", choices=WORKLOADS, default="values", help="what is appended (default: values)")
     group.add_argument(
-        "--record-bytes", metavar="B", type=positive, help="of a value, for values and keys (default: 100)"
+        "--record-bytes",
+        metavar="B",
+        type=positive,
+        help="size of a value, for the workloads values and keys (default: 100)",
     )
     group.add_argument("--batch", metavar="N", type=positive, help="records an append (default: 1; topics 9, isr 20)")
     group.add_argument(
-        "--arrivals", choices=ARRIVALS, default="even", help="evenly spread, or at random (default: even)"
+        "--arrivals", choices=ARRIVALS, default="even", help="arrivals evenly spread, or at random (default: even)"
     )
     group.add_argument(
         "--tick-us",
         metavar="U",
         type=positive,
         default=TICK_US_MAX,
-        help="arrivals come in groups of this (at most 1000)",
+        help="arrivals come in groups of this length (at most 1000)",
     )
     group.add_argument(
         "--in-flight-max",
         metavar="N",
         type=positive,
-        help=f"appends; what a schedule brings beyond them is not sent (default: {IN_FLIGHT_MAX:,})",
+        help=f"most appends in flight; arrivals beyond them are not sent (default: {IN_FLIGHT_MAX:,})",
     )
-    group.add_argument("--timeout", metavar="S", type=positive_seconds, default=10.0, help="of an append (default: 10)")
-    group.add_argument("--seed", metavar="N", type=natural, default=1, help="of payloads and random arrivals")
+    group.add_argument(
+        "--timeout", metavar="S", type=positive_seconds, default=10.0, help="timeout of an append (default: 10)"
+    )
+    group.add_argument("--seed", metavar="N", type=natural, default=1, help="seed of payloads and random arrivals")
     group.add_argument(
         "--kill-leader-at", metavar="S", type=seconds, help="SIGKILL the leader's process, this long after the start"
     )
@@ -117,13 +126,15 @@ def _add_quorum(parser: argparse.ArgumentParser) -> None:
         help="embedded: the API, in the leader's process (default); client: our wire client (default with "
         "--bootstrap); kafka: confluent-kafka",
     )
-    group.add_argument("--api", choices=APIS, default="blocking", help="of the embedded driver (default: blocking)")
+    group.add_argument("--api", choices=APIS, default="blocking", help="API of the embedded driver (default: blocking)")
     group.add_argument("--bootstrap", metavar="HOST:PORT,...", help="load this quorum, and start none")
     group.add_argument("--topic", metavar="NAME", help=f"what clients call the log (default: {TOPIC})")
     group.add_argument(
-        "--data", metavar="DIR", help="where the started nodes' data goes: the disk to be measured (default: temporary)"
+        "--data",
+        metavar="DIR",
+        help="directory for the started nodes' data, on the disk to measure (default: temporary)",
     )
-    group.add_argument("--keep", action="store_true", help="leave the nodes' directories, and say where they are")
+    group.add_argument("--keep", action="store_true", help="keep the nodes' directories, and print where they are")
     group.add_argument("--config", metavar="FILE", help="settings of the started nodes, properties or .toml")
     add_kernels(group)  # type: ignore[arg-type]
 
@@ -137,9 +148,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--trace",
         metavar="FILE",
-        help="when each node's last batches passed which stage, for Perfetto (ui.perfetto.dev)",
+        help="the stages of each node's last batches, for Perfetto (ui.perfetto.dev)",
     )
-    group.add_argument("--history", metavar="DIR", help="keep the result there as a JSON file")
+    group.add_argument("--history", metavar="DIR", help="save the result there as a JSON file")
     add_format(group)  # type: ignore[arg-type]
 
 
@@ -243,7 +254,7 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
     if driver == "embedded" and arguments.topic:
         raise UsageError("--topic is for drivers over sockets: the embedded one appends to the log", "leave it out")
     if arguments.topic and not (arguments.bootstrap or arguments.config):
-        raise UsageError("--topic names a log that is there (--bootstrap) or that --config names (topic.name)")
+        raise UsageError("--topic needs an existing log (--bootstrap), or one that --config names (topic.name)")
     if driver != "embedded" and arguments.api == "asyncio":
         raise UsageError(f"--api asyncio is for the embedded driver, not for {driver}", "leave it out")
     if arguments.bootstrap:
@@ -286,7 +297,7 @@ def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
             check_directory(f"--{name}", path)
     at = arguments.kill_leader_at
     if at is not None and at >= plan.seconds:
-        raise UsageError(f"--kill-leader-at {at:g} lies behind the end of the run, {plan.seconds:g} s")
+        raise UsageError(f"--kill-leader-at {at:g} is after the end of the run, {plan.seconds:g} s")
 
 
 @contextmanager

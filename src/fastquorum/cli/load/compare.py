@@ -13,8 +13,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Print two results of `fastquorum load` side by side, with the ratio of each figure, B over A, and what else "
-        "differs between them.\nOnly figures of one machine, taken soon after each other, tell of the program rather "
-        "than of the machine.",
+        "differs between them.\n"
+        "Only figures of one machine, taken soon after each other, compare the program and not the machine.",
         "fastquorum load compare before.json after.json",
         "fastquorum load compare before.json bench/history     # the newest result there",
     )
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     a, b = read(arguments.a), read(arguments.b)
     lines, differing = compare(a, b), differences(a, b)
     if not lines:
-        raise UsageError("the two have no offered load in common", "compare runs of the same loads")
+        raise UsageError("the two results have no offered load in common", "compare runs of the same loads")
     if arguments.format == "json":
         print_json({"figures": [line._asdict() for line in lines], "differences": differing})
         return 0

@@ -31,18 +31,20 @@ EXIT_NO_STACKS: Final = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Run `fastquorum load` with three nodes of its own and look into them meanwhile: one flame graph of Python and "
-        "native frames, every thread's time on and off the processor, and how long syncs and commits took, stage by "
-        "stage.\nNeeds py-spy (pip install 'fastquorum[profile]'), which must be permitted to trace; with perf, the "
-        "node's native threads have frames, too. What could not be had is said in the report. Samplers slow down what "
-        "they look at: compare shares, not rates. Exits 1 if no stacks were found.",
+        "Run `fastquorum load` with three nodes of its own, and profile them: one flame graph of Python and native "
+        "frames, every thread's time on and off the processor, and how long each stage of syncs and commits took.\n"
+        "Needs py-spy (pip install 'fastquorum[profile]'), which must be permitted to trace; with perf, the node's "
+        "native threads have frames, too. The report lists what could not be measured. Samplers slow down what they "
+        "sample: compare shares, not rates. Exits 1 if no stacks were found.",
         "fastquorum profile -- load --rate 20k --data /mnt/disk",
         "fastquorum profile --out before --seconds 30 --nodes all -- load --closed 64 --api asyncio",
     )
     parser.add_argument(
         "--out", metavar="DIR", default="fastquorum-profile", help="where the files go (default: fastquorum-profile)"
     )
-    parser.add_argument("--seconds", metavar="S", type=positive_seconds, help="how long, as load's own --seconds")
+    parser.add_argument(
+        "--seconds", metavar="S", type=positive_seconds, help="length of the run, as load's own --seconds"
+    )
     parser.add_argument("--rate", metavar="HZ", type=positive, default=RATE, help=f"samples a second (default: {RATE})")
     parser.add_argument("--nodes", choices=WHOM, default="leader", help="whose stacks are taken (default: leader)")
     add_format(parser)
@@ -90,7 +92,9 @@ def _loading(arguments: argparse.Namespace, words: list[str]) -> argparse.Namesp
     if loading.sweep:
         raise UsageError("--sweep has many loads, and a profile is of one", "give a --rate")
     if loading.bootstrap:
-        raise UsageError("--bootstrap: the nodes of others cannot be profiled", "leave it out: load starts its own")
+        raise UsageError(
+            "--bootstrap: nodes that load did not start cannot be profiled", "leave it out: load starts its own"
+        )
     if loading.kill_leader_at is not None:
         raise UsageError("--kill-leader-at kills what is being profiled", "leave it out")
     if arguments.seconds is not None:

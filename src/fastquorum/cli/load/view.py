@@ -50,7 +50,7 @@ def watching() -> Iterator[Watching]:
             )
 
         def on_result(step: Result) -> None:
-            """Of a sweep, which takes its time."""
+            """Print one step of a sweep while it runs."""
             offered, achieved = step["offered_per_s"], step["achieved_per_s"]
             bar.console.print(
                 f"{offered:>12,.0f} records/s offered {achieved:>12,.0f} achieved   p99 {_us(step, 'p99'):>10} us",
@@ -135,7 +135,7 @@ def _errors(result: Result) -> str:
 
 
 def _us(result: Result, name: str) -> str:
-    """Of nothing that was acknowledged there is none."""
+    """Return a latency in microseconds, `-` if nothing was acknowledged."""
     value = result["latency_us"][name]
     return "-" if value is None else f"{value:,.0f}"
 

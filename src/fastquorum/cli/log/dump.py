@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--records",
         choices=("auto", "metadata", "user"),
         default="auto",
-        help="what the records are (default: what the directory was formatted for)",
+        help="kind of the records (default: what the directory was formatted for)",
     )
     add_kernels(parser)
 
@@ -65,8 +65,7 @@ def _dump(named: str, kernels: Kernels, arguments: argparse.Namespace) -> int:
 
 
 def _print_utf8(line: str) -> None:
-    """As Kafka's tool does wherever it is asked to, and whatever the terminal's encoding; a path that is not UTF-8 as
-    it is."""
+    """Print UTF-8 whatever the terminal's encoding, as Kafka's tool does; a path that is not UTF-8 stays as it is."""
     sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
 
 

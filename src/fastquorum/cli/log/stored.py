@@ -39,7 +39,7 @@ class Leftover(NamedTuple):
 
 
 def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]:
-    """Every whole batch, and in the end what is left over, if anything. CorruptionError at bytes that are no batch."""
+    """Yield every whole batch, and in the end what is left over, if anything. CorruptionError at invalid bytes."""
     check_not_odd(path)
     try:
         file = kernels.SegmentFile(path, "read")

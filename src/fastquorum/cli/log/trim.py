@@ -31,9 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _trim(path: str, kernels: Kernels, how: str) -> int:
     with working(f"reading {path}"):
         seen = trim_directory(path, kernels)
-    said = {"path": path, "closed": seen.is_closed, "endOffset": seen.end_offset, "records": seen.record_count}
+    report = {"path": path, "closed": seen.is_closed, "endOffset": seen.end_offset, "records": seen.record_count}
     if how == "json":
-        print_json(said)
+        print_json(report)
     else:
-        print_table(("TRIMMED", path), list(said.items())[1:])
+        print_table(("TRIMMED", path), list(report.items())[1:])
     return 0

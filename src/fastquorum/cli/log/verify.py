@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _verify(path: str, kernels: Kernels, how: str) -> int:
     with working(f"reading {path}"):
         seen = open_offline(path, kernels).verify_directory()
-    said = {
+    report = {
         "path": path,
         "sound": seen.is_sound,
         "closed": seen.is_closed,
@@ -50,9 +50,9 @@ def _verify(path: str, kernels: Kernels, how: str) -> int:
     }
     findings = [finding._asdict() for finding in seen.findings]
     if how == "json":
-        print_json({**said, "findings": findings})
+        print_json({**report, "findings": findings})
     else:
-        print_table(("SOUND" if seen.is_sound else "DAMAGED", path), list(said.items())[2:])
+        print_table(("SOUND" if seen.is_sound else "DAMAGED", path), list(report.items())[2:])
         if findings:
             print()
             header = ("SEVERITY", "FILE", "BYTE", "OFFSET", "FINDING")

@@ -9,9 +9,9 @@ from fastquorum.cli.terminal.output import print_json, print_table
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "List every metric that a node serves at /metrics (`fastquorum run --metrics`) or pushes by OTLP. Kafka's raft "
-        "and log metrics have the names that Kafka's JMX exporter gives them. What is told by the leader only, or only "
-        "once it is known, says so.",
+        "List every metric that a node serves at /metrics (`fastquorum run --metrics`) or pushes by OTLP. Kafka's "
+        "raft and log metrics have the names that Kafka's JMX exporter gives them. The text says which metrics only "
+        "the leader reports, and which are absent until they are known.",
         "fastquorum metrics list",
         "fastquorum metrics list --format json",
     )

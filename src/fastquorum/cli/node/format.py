@@ -22,13 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
         "(voters can change later), without any at 0. A directory id, or a voter's id without one, stands for the "
-        "votes and the records in its directory, and is used once: a voter whose directory is lost and formatted anew "
-        "with the same line may vote twice, and acknowledged records may be gone; do that only while all other voters "
-        "run and follow one leader, and stop none of them until it has caught up.\n"
+        "votes and records in its directory: use it once. If a voter's directory is lost and formatted again with the "
+        "same command, the voter may vote twice, and acknowledged records may be lost. Do that only while all other "
+        "voters run and follow one leader, and stop none of them until it has caught up.\n"
         "The cluster id is required if there is more than one voter.\n"
         "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
         "format does, and `run` then runs a controller. A file of Kafka's own (process.roles=controller) says the "
-        "same, and which node; where it has no controller.quorum.voters, --voters stands for kafka-storage's "
+        "same, and names the node; if it has no controller.quorum.voters, --voters takes the place of kafka-storage's "
         "--initial-controllers.",
         "fastquorum format --data n1 --node-id 1 --cluster-id $(fastquorum random-uuid) "
         "--voters 1@h1:9093,2@h2:9093,3@h3:9093",
@@ -43,19 +43,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--voters", metavar="ID@HOST:PORT[:DIRID],...", help="(default: the file's controller.quorum.voters)"
     )
     parser.add_argument("--cluster-id", metavar="ID", help="the same for every node; see random-uuid")
-    parser.add_argument("--log", choices=("user", "metadata"), help="what the records are (default: user)")
+    parser.add_argument("--log", choices=("user", "metadata"), help="kind of the records (default: user)")
     parser.add_argument(
-        "--controller", action="store_true", help="for one of a Kafka cluster's controllers: implies --log metadata"
+        "--controller", action="store_true", help="format for a controller of a Kafka cluster: implies --log metadata"
     )
-    parser.add_argument("--topic-name", metavar="NAME", help="how Kafka's clients see a user log (default: quorum)")
+    parser.add_argument(
+        "--topic-name", metavar="NAME", help="the topic under which Kafka's clients see a user log (default: quorum)"
+    )
     parser.add_argument(
         "--no-bootstrap",
         action="store_true",
-        help="a metadata log begins with what is appended first, not with the feature levels that Kafka's nodes need",
+        help="begin a metadata log empty, without the feature levels that Kafka's nodes need",
     )
-    parser.add_argument(
-        "--observer", action="store_true", help="the node is not among the voters, and is meant not to be"
-    )
+    parser.add_argument("--observer", action="store_true", help="confirm that the node is not among the voters")
     add_kernels(parser)
     add_format(parser)
 
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     root = os.path.abspath(path)
     if present is not None:
         tell(
-            f"{root} is formatted already, with cluster id {identity.cluster_id}: nothing is changed; to begin "
-            "anew, name another directory"
+            f"{root} is formatted already, with cluster id {identity.cluster_id}: nothing is changed; to start over, "
+            "name another directory"
         )
     _show(root, identity, arguments.format)
     return 0
@@ -91,7 +91,7 @@ def _missing(option: str, key: str) -> UsageError:
 
 
 def _options(arguments: argparse.Namespace, settings: NodeSettings, present: Identity | None) -> FormatOptions:
-    """What is asked for. `present` is what the directory is formatted as: its cluster id, where none is asked for."""
+    """Return the options to format with. `present`, what the directory is formatted as, gives a missing cluster id."""
     is_controller = arguments.controller or bool(settings.controller)
     kind = _log_kind(arguments, settings, is_controller)
     topic_name = arguments.topic_name if arguments.topic_name is not None else settings.topic
@@ -121,14 +121,14 @@ def _options(arguments: argparse.Namespace, settings: NodeSettings, present: Ide
 
 
 def _log_kind(arguments: argparse.Namespace, settings: NodeSettings, is_controller: bool) -> LogKind:
-    said = LogKind(arguments.log) if arguments.log is not None else settings.log
-    if is_controller and said is LogKind.USER:
+    kind = LogKind(arguments.log) if arguments.log is not None else settings.log
+    if is_controller and kind is LogKind.USER:
         raise UsageError("a controller keeps Kafka's metadata", "leave out --log user")
-    return LogKind.METADATA if is_controller else said or LogKind.USER
+    return LogKind.METADATA if is_controller else kind or LogKind.USER
 
 
 def _voters(arguments: argparse.Namespace, settings: NodeSettings, listener_name: str) -> VoterSet:
-    """As said here, or in the file; where both say it they must mean the same, since `run` will compare."""
+    """Return the voters from --voters or the file. If both have them they must agree, since `run` compares."""
     listed = settings.voters
     if listed is not None:
         listed = VoterSet(
@@ -170,7 +170,7 @@ def _cluster_id(
 
 
 def _show(root: str, identity: Identity, how: str) -> None:
-    said = {
+    report = {
         "data": root,
         "clusterId": identity.cluster_id,
         "nodeId": identity.node_id,
@@ -181,11 +181,12 @@ def _show(root: str, identity: Identity, how: str) -> None:
         "voters": format_voters(identity.voters),
     }
     if how == "json":
-        print_json(said)
+        print_json(report)
     else:
-        print_table(("FORMATTED", ""), list(said.items()))
+        print_table(("FORMATTED", ""), list(report.items()))
         if identity.kraft_version and identity.voters.get(identity.node_id) is not None:
             print(
-                "\nThe directory id is used once. Should this directory be lost, one that is formatted anew with the "
-                "same\nline has forgotten its votes and its records: see `fastquorum format --help` before."
+                "\n"
+                "The directory id is used once. If this directory is lost, one that is formatted again with the same\n"
+                "line lacks its votes and its records: read `fastquorum format --help` first."
             )

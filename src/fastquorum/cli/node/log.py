@@ -37,16 +37,16 @@ class NodeLog:
         self._directory_id = ZERO_UUID
         self._is_misplaced = False
         self._has_leader = False
-        self._has_said_alone = False
-        """In words, that this node has no leader and cannot reach others."""
+        self._has_reported_isolation = False
+        """Has it printed, as text, that this node has no leader and cannot reach others?"""
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
-        """Always said: whoever wrote them may count on them."""
+        """Log ignored settings, always: their author may rely on them."""
         sentence = f"fastquorum: {ignored_text(file, keys)}"
         self._say(sys.stderr, "warning", "settings_ignored", sentence, file=file, keys=list(keys))
 
     def started(self, node: RunningNode, data: str) -> None:
-        """On stdout: it listens."""
+        """Print on stdout that the node listens."""
         identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
         self._node_id, self._data, self._cluster = identity.node_id, data, identity.cluster_id
         self._directory_id = identity.directory_id
@@ -84,8 +84,8 @@ class NodeLog:
         self._epoch = now.epoch
         nobody = now.leader_id == NO_NODE
         self._has_leader = not nobody
-        say = self._say_always if self._has_said_alone and not nobody else self._detail
-        self._has_said_alone = self._has_said_alone and nobody
+        say = self._say_always if self._has_reported_isolation and not nobody else self._detail
+        self._has_reported_isolation = self._has_reported_isolation and nobody
         say(
             "warning" if nobody else "info",
             "leadership",
@@ -105,13 +105,13 @@ class NodeLog:
             since_ms = (now - peer.since_us) // 1000
             self._detail(level, event, reach_text(peer, is_reached, now), since_ms=since_ms, **fields)
         else:
-            self._has_said_alone = True
+            self._has_reported_isolation = True
             others = [each for each in unreachable if each.node_id != peer.node_id]
             alone = unreachable_text([*others, peer], now)
             self._say_always(level, event, f"no leader is known: {alone}")
 
     def disk_full(self, hindrance: str) -> None:
-        """Always said: somebody has to act. `hindrance`: why nothing can be appended; empty: it can again."""
+        """Log a full disk, always: a person has to act. `hindrance`: why no append is possible; empty: it is again."""
         path = self._data
         if hindrance:
             sentence = f"{hindrance}; this node does not lead until then"
@@ -203,5 +203,5 @@ class NodeLog:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if not self._is_json:
             return f"{now} {sentence}"
-        said = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
-        return json.dumps(said)
+        entry = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
+        return json.dumps(entry)

@@ -27,20 +27,20 @@ from fastquorum.observe.starting import start_node
 from fastquorum.types import Endpoint, NodeId, Offset
 
 YOUNG_LOOKS: Final = 1_000
-"""Of the collector's at what is young, between two at all there is: some millions of objects more."""
+"""Collections of the middle generation between two full ones: some millions of new objects."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM, "
-        "SIGINT, SIGQUIT and SIGHUP (unless that is ignored, as under nohup) stop it gracefully, within 5 s; a "
-        "second one of the first three at once, which is as safe as a crash. Other signals that would end it are "
-        "ignored, but for those of a fault and of the limit on processor time (SIGXCPU).\n"
+        "Run the node whose data directory this is, in the foreground. One line on stdout says when it listens. "
+        "SIGTERM, SIGINT, SIGQUIT and SIGHUP (unless that is ignored, as under nohup) stop it gracefully, within 5 s. "
+        "A second SIGTERM, SIGINT or SIGQUIT stops it at once, which is as safe as a crash. Other signals that would "
+        "end it are ignored, except those of a fault and of the limit on processor time (SIGXCPU).\n"
         "A line that cannot be written to stdout or stderr is lost, and counted; the node runs on.\n"
         "Settings come from arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the "
-        "environment; names are "
-        "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",
+        "environment; names are Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); "
+        "--settings lists them.",
         "fastquorum run --data n1",
         "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
         "fastquorum run --config controller.properties",
@@ -50,23 +50,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="settings, as a properties or .toml file; one of Kafka's own with process.roles=controller does as it is",
+        help="settings, as a properties or .toml file; Kafka's own file with process.roles=controller works unchanged",
     )
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="where to bind; :PORT is every address (default: where voters expect it)"
+        "--listen",
+        metavar="HOST:PORT",
+        help="address to bind; :PORT is every address (default: where the voters expect it)",
     )
     parser.add_argument(
         "--advertise",
         metavar="HOST:PORT",
-        help="where others reach it (default: as the voters say, or where it listens)",
+        help="address at which others reach it (default: as the voters say, or where it listens)",
     )
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
     parser.add_argument(
         "--controller",
         action="store_const",
         const=True,
-        help="be one of the cluster's controllers: brokers register here (a metadata log); process.roles=controller in "
-        "the file says the same (default: as the directory was formatted)",
+        help="run as one of the cluster's controllers: brokers register here (a metadata log); "
+        "process.roles=controller in the file means the same (default: as the directory was formatted)",
     )
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
@@ -76,28 +78,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         nargs="?",
         const="",
-        help="push metrics by OTLP over HTTP to this collector (default: where OTEL_EXPORTER_OTLP_ENDPOINT says); "
+        help="push metrics by OTLP over HTTP to this collector (default: OTEL_EXPORTER_OTLP_ENDPOINT); "
         "needs the extra fastquorum[otel]",
     )
     parser.add_argument(
         "--log-format",
         choices=FORMATS,
         default="text",
-        help="say what happens in words (default), or as JSON lines: time, level, node, epoch, event and its fields",
+        help="log events as text (default), or as JSON lines: time, level, node, epoch, event and its fields",
     )
     parser.add_argument(
         "--until-stdin-ends",
         action="store_true",
-        help="the end of stdin stops it, too, as SIGTERM does: for a program that holds the other end of a pipe, and "
-        "leaves no node behind however it ends",
+        help="the end of stdin stops the node too, as SIGTERM does: for a parent program that holds the pipe's other "
+        "end, and must not leave a node behind",
     )
-    parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads (json always tells)")
+    parser.add_argument("--verbose", action="store_true", help="log each new leader on stderr (json always does)")
     parser.set_defaults(output=_output)
-    parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print every setting there is, and exit")
+    parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print all settings, and exit")
 
 
 class _ShowSettings(argparse.Action):
-    """As --help: whatever else was said."""
+    """The action of --settings: print and exit, like --help, whatever the other arguments are."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         rows = [(each.keys[0], default_text(each), variable(each.keys[0]), MEANINGS[each.name]) for each in SETTINGS]
@@ -106,7 +108,7 @@ class _ShowSettings(argparse.Action):
 
 
 class _Watcher:
-    """Hears what happens to the node, on its thread, and has the main thread say so.
+    """The observer of the node: takes events on the node's thread, and has the main thread log them.
 
     The kernel may give a signal to any thread, and a lock that Python's main thread waits for does not notice: so it
     waits for a pipe that the interpreter writes to for every signal, whichever thread took it.
@@ -117,13 +119,13 @@ class _Watcher:
         self.error: FastQuorumError | None = None
         self._log = log
         self._node: RunningNode | None = None
-        self._said: deque[Callable[[], None]] = deque()
+        self._pending: deque[Callable[[], None]] = deque()
         self._wake_read_fd, self._wake_write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._wake_write_fd, False)
         signal.set_wakeup_fd(self._wake_write_fd, warn_on_full_buffer=False)
 
     def wait(self, node: RunningNode) -> None:
-        """In the main thread: return once it is over, or a signal wants it to be."""
+        """Wait in the main thread until the node has ended, or a signal asks for its end."""
         self._node = node
         while not self.over.is_set():
             self.say()
@@ -135,13 +137,13 @@ class _Watcher:
         self._wake()
 
     def logged(self, record: logging.LogRecord) -> None:
-        """From any thread: something is to be said by the standard library's logging."""
+        """Queue a record of the standard library's logging, on any thread."""
         self._later(lambda: self._log.logged(record))
 
     def say(self) -> None:
-        """In the main thread: what has happened so far."""
-        while self._said:
-            self._said.popleft()()
+        """Log the pending events, in the main thread."""
+        while self._pending:
+            self._pending.popleft()()
 
     def on_committed(self, high_watermark: Offset) -> None:
         pass
@@ -177,7 +179,7 @@ class _Watcher:
         self.end()
 
     def _later(self, say: Callable[[], None]) -> None:
-        self._said.append(say)
+        self._pending.append(say)
         self._wake()
 
     def _wake(self) -> None:
@@ -186,7 +188,7 @@ class _Watcher:
 
 
 class _Lines(logging.Handler):
-    """What is logged in this process goes into the node's log, in its form: nobody else has set logging up."""
+    """Handler that puts this process's logging into the node's log, in its form, as no one else configures it."""
 
     def __init__(self, say: Callable[[logging.LogRecord], None]) -> None:
         super().__init__(logging.WARNING)

@@ -13,7 +13,7 @@ from fastquorum.cli.terminal.interrupts import ignore_meaningless
 from fastquorum.ending import SAME_S
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-"""Of these, a second one ends the process at once."""
+"""Signals of which a second one ends the process at once."""
 
 
 class StopSignals:
@@ -25,9 +25,9 @@ class StopSignals:
 
     def __init__(self, over: threading.Event) -> None:
         self.number = 0
-        """The first signal that asked; 0 if none has."""
+        """The first signal that came; 0 if none has."""
         self._over = over
-        self._asked_s: float | None = None
+        self._first_signal_s: float | None = None
         """When the first signal came that a second one may follow (time.monotonic)."""
         for number in STOPPING:
             signal.signal(number, self._on_signal)
@@ -38,9 +38,9 @@ class StopSignals:
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number != signal.SIGHUP:
             now_s = time.monotonic()
-            if self._asked_s is None:
-                self._asked_s = now_s
-            elif now_s - self._asked_s > SAME_S:
+            if self._first_signal_s is None:
+                self._first_signal_s = now_s
+            elif now_s - self._first_signal_s > SAME_S:
                 os._exit(128 + number)
         self.number = self.number or number
         self._over.set()

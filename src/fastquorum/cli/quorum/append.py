@@ -26,9 +26,9 @@ from fastquorum.types import Offset
 
 _READ_BYTES: Final = 1 << 16
 _BATCH_BYTES: Final = 1 << 20
-"""Lines that arrive together are appended together, up to about this much."""
+"""Lines that arrive together are appended together, up to about this size."""
 _SHOWN_BYTES: Final = 40
-"""Of a line that cannot be read, in its error."""
+"""Bytes of an unreadable line that its error quotes."""
 _ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "text": lambda line: line,
     "hex": lambda line: bytes.fromhex(line.decode("ascii")),
@@ -37,7 +37,7 @@ _ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
 _NOTHING_CHANGED: Final = UsageError.exit_code
 _WRITTEN: Final = {
     "hex": "two digits from 0 to f for each byte",
-    "base64": "four letters for each three bytes, '=' at the end for what lacks",
+    "base64": "four letters for each three bytes, padded with '='",
 }
 
 
@@ -53,17 +53,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Append each line of stdin, or each --value, as a record. An offset is printed once a majority's disks have "
-        "the record.\nLines that arrive together are appended as one batch, all or none. If it cannot be known whether "
-        "a batch was appended, the command says so and ends with exit code 3; it never sends a record twice.\n"
-        "Exit code 2 means that no record was appended; if one is refused behind others that were, it is 1, and stderr "
-        "says how many are committed.",
+        "the record.\n"
+        "Lines that arrive together are appended as one batch, all or none. If the command cannot know whether a "
+        "batch was appended, it says so and ends with exit code 3; it never sends a record twice.\n"
+        "Exit code 2 means that no record was appended. If a record is refused after others were appended, the exit "
+        "code is 1, and stderr says how many are committed.",
         "fastquorum append --bootstrap h1:9093,h2:9093,h3:9093 --value hello",
         "tail -f events.jsonl | fastquorum append --bootstrap h1:9093",
     )
     add_bootstrap(parser)
-    parser.add_argument("--value", action="append", metavar="TEXT", help="append this and not stdin; may be repeated")
     parser.add_argument(
-        "--encoding", choices=tuple(_ENCODINGS), default="text", help="how a line says its bytes (default: text)"
+        "--value", action="append", metavar="TEXT", help="append this instead of stdin; may be repeated"
+    )
+    parser.add_argument(
+        "--encoding", choices=tuple(_ENCODINGS), default="text", help="how a line encodes its bytes (default: text)"
     )
     add_kernels(parser)
     add_format(parser)

@@ -23,7 +23,9 @@ from fastquorum.wire.error_codes import error_name
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
-_LOST: Final = "an earlier try was answered NOT_CONTROLLER by a node that may have lost the lead over it, and may count"
+_LOST: Final = (
+    "an earlier try got NOT_CONTROLLER from a node that may have lost the lead during it, and may have succeeded"
+)
 _NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
@@ -35,7 +37,7 @@ class ChangeUnknown(RetriableError):
     reason: str
     look: str
     """The command that shows it."""
-    template: ClassVar[str] = "whether {change} is not known ({reason}): look with `{look}` before asking again"
+    template: ClassVar[str] = "it is not known whether {change} ({reason}): check with `{look}` before you try again"
 
 
 @dataclass(eq=False)
@@ -47,15 +49,15 @@ class ControllerRefused(UsageError):
     error: str = ""
 
     def __str__(self) -> str:
-        said = f": {self.detail}" if self.detail else ""
-        text = f"the controller refuses: {self.error}{said}"
+        detail = f": {self.detail}" if self.detail else ""
+        text = f"the controller refuses: {self.error}{detail}"
         return f"{text}; {self.hint}" if self.hint else text
 
 
 def only(answers: Sequence[T]) -> T:
-    """The answer to the one thing that was asked for. PeerProtocolError."""
+    """Return the only element of a response's list. PeerProtocolError if it is not the only one."""
     if len(answers) != 1:
-        raise PeerProtocolError(f"one thing was asked for, and {len(answers)} were answered")
+        raise PeerProtocolError(f"one result was expected, and the response has {len(answers)}")
     return answers[0]
 
 
@@ -85,7 +87,7 @@ class ControllerClient:
         Raises:
             ChangeUnknown: a request was sent, and what came of it is not known.
             NotReady: none was.
-            UsageError: whoever leads is no controller.
+            UsageError: the leader is not a controller.
         """
         while True:
             endpoint = self._find()
@@ -120,12 +122,12 @@ class ControllerClient:
             raise self._unlucky(error.reason) from error
 
     def _check_serves(self, endpoint: Endpoint, request: Message, version: int) -> None:
-        """A node that is no controller hangs up on a controller's requests, and one that hangs leaves it open what came
-        of them: better not to send one. NotSent."""
+        """Check before sending: a node that is not a controller hangs up on a controller's requests, and then their
+        outcome would be unknown. NotSent."""
         if not self._client.serves(endpoint, type(request), version, self._deadline):
             name = API[ApiKey(type(request).__wire__.api_key)].name
             raise UsageError(
-                f"{endpoint.address} leads, and does not serve {name}: it is no controller",
+                f"{endpoint.address} leads, and does not serve {name}: it is not a controller",
                 "run every node of the quorum with --controller",
             )
 
@@ -136,7 +138,7 @@ class ControllerClient:
             raise self._unknown(str(error)) from error
         except KeyboardInterrupt:
             if self._tells_interruption:
-                tell(f"interrupted: whether {self._change} is not known: look with `{self._look}`")
+                tell(f"interrupted: it is not known whether {self._change}: check with `{self._look}`")
             raise
 
     def _unlucky(self, reason: str) -> RetriableError:

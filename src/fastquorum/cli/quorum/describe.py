@@ -45,7 +45,7 @@ _HEADER: Final = (
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Describe the quorum as its leader sees it, in the words and columns of kafka-metadata-quorum.",
+        "Describe the quorum as its leader sees it, with the labels and columns of kafka-metadata-quorum.",
         "fastquorum quorum describe --bootstrap h1:9093,h2:9093,h3:9093 --status",
         "fastquorum quorum describe --bootstrap h1:9093 --replication --human-readable --watch",
     )
@@ -54,9 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--status", action="store_true", help="leader, epoch, high watermark, largest lag, voters (default)"
     )
     what.add_argument("--replication", action="store_true", help="one row for each replica")
-    parser.add_argument("--human-readable", action="store_true", help="with --replication: times as how long ago")
+    parser.add_argument("--human-readable", action="store_true", help="with --replication: show times relative to now")
     parser.add_argument(
-        "--watch", nargs="?", const=1.0, type=positive_seconds, metavar="SECONDS", help="again every so often (1 s)"
+        "--watch", nargs="?", const=1.0, type=positive_seconds, metavar="SECONDS", help="repeat at this interval (1 s)"
     )
     add_bootstrap(parser)
     add_kernels(parser)
@@ -209,7 +209,7 @@ def _cells(leader: Row, row: Row, status: str, now_ms: int | None) -> tuple[str,
 
 
 def _time(timestamp_ms: int, now_ms: int | None) -> str:
-    """As Kafka's tool; but where that dies of clocks that differ, the time is 0 ms ago."""
+    """Return a time in the form of Kafka's tool, which fails if clocks differ: here that is 0 ms ago."""
     if timestamp_ms < 0 or now_ms is None:
         return str(timestamp_ms)
     return f"{max(now_ms - timestamp_ms, 0)} ms ago"

@@ -30,15 +30,15 @@ _PARK_S: Final = 5.0
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Print committed records, up to the high watermark of now, or with --follow as they are committed. Control "
-        "records (elections, voters) take offsets too, and are left out.",
+        "Print committed records, up to the present high watermark, or with --follow as they are committed. Control "
+        "records (elections, voters) take offsets too, but are not printed.",
         "fastquorum read --bootstrap h1:9093,h2:9093,h3:9093 --from-offset 100 --max 10",
         "fastquorum read --bootstrap h1:9093 --follow --format json",
     )
     add_bootstrap(parser)
     parser.add_argument("--from-offset", metavar="N", type=natural, default=0, help="default: 0, the first")
     parser.add_argument("--max", metavar="N", type=positive, help="stop after this many records")
-    parser.add_argument("--follow", action="store_true", help="go on as records are committed")
+    parser.add_argument("--follow", action="store_true", help="continue, and print records as they are committed")
     add_kernels(parser)
     add_format(parser)
 

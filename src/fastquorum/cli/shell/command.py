@@ -37,10 +37,10 @@ Source = Callable[[], tuple[Image, Place]]
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Look around in what a metadata log comes to as in a file system, with the paths and the output of Apache "
-        "Kafka's kafka-metadata-shell: at a prompt with completion, for lines on stdin, or for one command. Reads a "
-        "data or log directory, or a checkpoint or first segment, ours or Kafka's, and changes nothing. With "
-        "--bootstrap each command sees what is committed in a running quorum by then.\n"
+        "Show a metadata log's image as a file system, with the paths and the output of Apache Kafka's "
+        "kafka-metadata-shell: at a prompt with completion, for lines on stdin, or for one command. Reads a data or "
+        "log directory, or a checkpoint or first segment, ours or Kafka's, and changes nothing. With --bootstrap each "
+        "command sees what a running quorum has committed by then.\n"
         "cat shows SCRAM keys in full, as Kafka's shell does; JSON leaves them out.",
         "fastquorum shell n1",
         "fastquorum shell n1 ls /image/topics/byName",
@@ -51,12 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "echo 'find /image/configs' | fastquorum shell n1",
     )
     parser.add_argument("path", metavar="DIR|FILE", nargs="?")
-    parser.add_argument("words", metavar="COMMAND", nargs="*", help="one command and what it is about; help lists them")
+    parser.add_argument("words", metavar="COMMAND", nargs="*", help="one command with its arguments; help lists them")
     parser.add_argument(
         "--at",
         metavar="OFFSET",
         type=natural,
-        help="what the records below this offset come to (default: all there are); a batch counts as a whole",
+        help="use the records below this offset (default: all); a batch counts as a whole",
     )
     add_bootstrap(parser, required=False)
     add_format(parser)
@@ -69,12 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bootstrap is not None and path is not None:
         path, command = None, [path, *command]
     elif arguments.bootstrap is None and path is None:
-        raise UsageError("which directory or file, or, by --bootstrap, which quorum?", "see fastquorum shell --help")
+        raise UsageError("name a directory or file, or a quorum with --bootstrap", "see fastquorum shell --help")
     if arguments.format == "json" and not command:
         raise UsageError("--format json is for one command", "fastquorum shell DIR ls /image --format json")
     if command and command[0] not in COMMANDS and os.path.exists(command[0]):
-        said = f"it looks around in one {'quorum' if path is None else 'log'}, and {command[0]} is another"
-        raise UsageError(said, "fastquorum image shows several, and fastquorum report image-diff what differs")
+        problem = f"it shows one {'quorum' if path is None else 'log'}, and {command[0]} is another one"
+        raise UsageError(problem, "fastquorum image shows several, and fastquorum report image-diff what differs")
     kernels = load_kernels(arguments.kernels)
     if path is None:
         with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _source(client: QuorumClient, kernels: Kernels, arguments: argparse.Namespace) -> Source:
-    """Of a running quorum: as it is at each command, or, if an offset was named, as it was there."""
+    """Return the source of a running quorum's image: the present one at each command, or that at --at."""
     if arguments.at is None:
         live = LiveImage(client, kernels, arguments.timeout)
         live.at(watch=WATCH)

@@ -36,14 +36,14 @@ class Shell:
         self.as_json = as_json
         self.working: Path = ()
         self.terminal: Terminal | None = None
-        """None: a single command, for which some make no sense."""
+        """None if there is no prompt, as for a single command; some commands need it."""
         self.has_failed = False
-        """Of the last command."""
+        """Did the last command fail?"""
         self.is_left = False
         self._complain = complain
 
     def run(self, words: Sequence[str]) -> bool:
-        """One command; whether it did all that it was asked to. What it could not do is complained of."""
+        """Run one command; return whether all of it succeeded. Failures go to the error output."""
         self.has_failed = False
         name, targets = words[0], [word for word in words[1:] if word]
         command = COMMANDS.get(name)
@@ -55,7 +55,7 @@ class Shell:
         elif not command.targets_min <= len(targets) <= command.targets_max:
             self.complain(f"usage: {command.usage}")
         elif self.as_json and not command.has_json:
-            self.complain(f"{name}: has nothing to say in JSON")
+            self.complain(f"{name}: has no JSON output")
         else:
             command.run(self, targets)
         return not self.has_failed
@@ -180,7 +180,7 @@ def _cd(shell: Shell, targets: Sequence[str]) -> None:
     (target,) = targets or ["/"]
     found = [each for _, each in shell.found("cd", [target])]
     if len(found) > 1:
-        shell.complain(f"cd: {target}: may be any of {len(found)}")
+        shell.complain(f"cd: {target}: matches {len(found)} directories")
     elif found and isinstance(found[0].node, Directory):
         shell.working = found[0].path
     elif found:
@@ -232,7 +232,7 @@ COMMANDS: Final = {
         Command("history [N]", "list the last lines typed", _history, 0, 1, needs_prompt=True, completes="nothing"),
         Command("ls [PATH ...]", "list directories", _ls, has_json=True),
         Command("man COMMAND", "explain a command", _man, targets_min=1, targets_max=1, completes="commands"),
-        Command("pwd", "say where you are", _pwd, targets_max=0, needs_prompt=True, completes="nothing"),
+        Command("pwd", "print the current directory", _pwd, targets_max=0, needs_prompt=True, completes="nothing"),
         Command("tree [PATH ...]", "show all files below, indented", _tree, has_json=True),
     )
 }

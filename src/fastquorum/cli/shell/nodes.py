@@ -204,7 +204,7 @@ def _named(things: Mapping[str, V], node: Callable[[V], Node]) -> Directory:
 
 
 def _keyed(things: Mapping[K, V], parse: Callable[[str], K], node: Callable[[V], Node]) -> Directory:
-    """Of things whose key has a text form."""
+    """Return the directory of a mapping whose keys have a text form."""
 
     def child(name: str) -> Node | None:
         key = _canonical(name, parse)

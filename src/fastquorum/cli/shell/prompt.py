@@ -106,7 +106,7 @@ def _complete_with(offer: Callable[[str], list[str]]) -> None:
     try:
         import readline
     except ImportError:
-        tell("fastquorum shell: this Python has no readline: nothing is completed, and no line comes again")
+        tell("fastquorum shell: this Python has no readline: there is no completion and no history")
         return
     matches: list[str] = []
 

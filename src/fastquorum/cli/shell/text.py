@@ -135,7 +135,7 @@ def _halves(uuid: Uuid) -> tuple[int, int]:
 
 
 def _time(timestamp_ms: int) -> str:
-    """As Java's ISO_ZONED_DATE_TIME: `2026-11-23T17:47:05.12Z[UTC]`, or the bare number where no calendar reaches."""
+    """Format as Java's ISO_ZONED_DATE_TIME: `2026-11-23T17:47:05.12Z[UTC]`; beyond the calendar the bare number."""
     try:
         at = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:

@@ -12,7 +12,7 @@ from fastquorum.cli.terminal.output import print_json
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Simulate a seed again and print its whole trace, then the report. Exits 1 if a promise was broken.",
+        "Simulate a seed again and print its whole trace, then the report. Exits 1 if an invariant was broken.",
         "fastquorum sim replay --seed 7 | less",
     )
     add_seed(parser)

@@ -13,7 +13,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Simulate a quorum: the code of the real nodes over simulated time, network and disks, with faults. The seed "
-        "decides everything; the same seed gives the same trace.\nExits 1 if a promise was broken.",
+        "decides everything; the same seed gives the same trace.\n"
+        "Exits 1 if an invariant was broken.",
         "fastquorum sim run --seed 7 --nodes 5",
     )
     add_seed(parser)
@@ -43,7 +44,7 @@ def add_without(parser: argparse.ArgumentParser) -> None:
         metavar="FAULT,...",
         type=lambda text: tuple(text.split(",")),
         default=(),
-        help=f"faults that the seed is spared: {', '.join(HARDSHIPS)}",
+        help=f"faults to leave out: {', '.join(HARDSHIPS)}",
     )
 
 

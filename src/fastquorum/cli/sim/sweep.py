@@ -23,7 +23,7 @@ Kernels = Literal["mixed", "native", "pure"]
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Simulate the seeds from A up to, not including, B, and print those in which a promise was broken (with "
+        "Simulate the seeds from A up to, not including, B, and print those in which an invariant was broken (with "
         "--format json: all, one a line). Exits 1 if there is one.",
         "fastquorum sim sweep --seeds 0:1000 --jobs 8",
     )
@@ -31,7 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="J", type=positive, default=os.cpu_count() or 1, help="default: one per CPU")
     parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="mixed", help="default: mixed")
     parser.add_argument(
-        "--shrink", action="store_true", help="look for the least that breaks the same promise, of each seed that fails"
+        "--shrink",
+        action="store_true",
+        help="shrink each failed seed: find the smallest run that breaks the same invariant",
     )
     add_controller(parser)
     add_format(parser)

@@ -17,21 +17,25 @@ _LOOKED_AT: Final = {
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Say what is unusual: election storms of the quorum and of partitions, brokers that come and go, ISRs that "
-        "shrink over and over, records of a type that suddenly become many, snapshots that did not come. The log is "
-        "its own measure: something must happen so often within a window as restarts do not explain, and more often "
-        "than chance brings at the rate of the rest. Each finding says its numbers. "
-        "\nExits 1 if something is unusual, or a cluster or a directory could not be looked at.",
+        "Find what is unusual: election storms of the quorum and of partitions, brokers that come and go, ISRs that "
+        "shrink over and over, record types that suddenly become frequent, snapshots that are missing. Each log is "
+        "its own baseline: an event counts as unusual if it happens more often within a window than restarts explain, "
+        "and more often than chance explains at the rate of the rest. Each finding has its numbers. \n"
+        "Exits 1 if something is unusual, or if a cluster or directory could not be checked.",
         "fastquorum spark anomalies '/backup/*' --window-minutes 10 --sensitivity high",
     )
     parser.add_argument(
-        "--window-minutes", type=float, default=30.0, metavar="N", help="in which events are counted (default: 30)"
+        "--window-minutes",
+        type=float,
+        default=30.0,
+        metavar="N",
+        help="window in which events are counted (default: 30)",
     )
     parser.add_argument(
         "--sensitivity",
         choices=("low", "normal", "high"),
         default="normal",
-        help="low: twice as much is needed for a finding; high: half as much (default: normal)",
+        help="low: a finding needs twice as many events; high: half as many (default: normal)",
     )
 
 
@@ -49,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def verdict(report: dict[str, Any]) -> int:
-    """The exit code: who could not be looked at is not well."""
+    """Return the exit code. A cluster that could not be checked is not fine."""
     from fastquorum.spark.pipelines.choosing import could_look
 
     return 1 if report["findings"] or not could_look(report["clusters"]) else 0
@@ -66,13 +70,13 @@ def show(report: dict[str, Any]) -> None:
             print(f"  {line}")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
     unchecked = sum("unchecked" in each for each in report["clusters"])
-    not_looked_at = f"; {unchecked} could not be looked at" if unchecked else ""
+    not_looked_at = f"; {unchecked} could not be checked" if unchecked else ""
     print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}{not_looked_at}")
 
 
 def _looked_at(cluster: dict[str, Any]) -> list[str]:
     if "unchecked" in cluster:
-        return [f"it could not be looked at: {cluster['unchecked']}"]
+        return [f"it could not be checked: {cluster['unchecked']}"]
     from fastquorum.spark.pipelines.anomalies import minutes
 
     window = cluster["window_ms"] / 60_000
@@ -84,9 +88,9 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
     if cluster["missing_records"]:
         lines.insert(0, MISSING.format(cluster["missing_records"]))
     if cluster["record_mix"] is not None:
-        lines.append(f"which records are usual is not known: {cluster['record_mix']}")
+        lines.append(f"the usual mix of records is not known: {cluster['record_mix']}")
     return [
-        f"looked at {minutes(cluster['lasted_ms'])} up to offset {cluster['end_offset']}, {cluster['snapshots']} "
+        f"checked {minutes(cluster['lasted_ms'])} up to offset {cluster['end_offset']}, {cluster['snapshots']} "
         "snapshots",
         *([f"not proven: {cluster['unproven']}"] if "unproven" in cluster else []),
         *lines,

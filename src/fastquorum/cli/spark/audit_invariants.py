@@ -14,12 +14,13 @@ SHOWN_MAX: Final = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Check every promise that a metadata log can break: epochs never fall and have one leader, offsets continue; a "
-        "partition's leader is in its ISR, the ISR within the replicas, its epochs grow as they should; a broker's "
-        "epoch is the offset of its registration; who is fenced leads nothing; a snapshot is what the log comes to. "
-        "What breaks one is told with its record, and what stood before; once, however many replicas have it."
-        "\nExits 0 if there is nothing but notes, as of a torn end, and 1 if a promise is broken, or all logs of a "
-        "cluster are empty; 2 if there is no log to look at.",
+        "Check every invariant that a metadata log can break: epochs never fall and have one leader; offsets have no "
+        "gaps; a partition's leader is in its ISR, the ISR within the replicas, its epochs grow as they should; a "
+        "broker's epoch is the offset of its registration; a fenced broker leads nothing; a snapshot equals what the "
+        "log leads to. Each violation is reported with its record and the state before it; once, however many "
+        "replicas have it.\n"
+        "Exits 0 if there are only notes (such as a torn end), 1 if an invariant is broken or all logs of a cluster "
+        "are empty, and 2 if there is no log.",
         "fastquorum spark audit-invariants '/backup/*/controller-*' --out violations.json",
     )
 
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     shared.check_out(arguments)
     path = shared.path_of(arguments)
     passed_over = shared.passed_over(arguments.master, path)
-    with shared.engine_of(arguments, "looking for broken promises") as engine:
+    with shared.engine_of(arguments, "checking invariants") as engine:
         found = engine.audit_invariants(path)
     from fastquorum.spark.pipelines.invariants import findings
     from fastquorum.spark.stored.logs import find_all
@@ -60,13 +61,13 @@ def show(report: dict[str, Any]) -> None:
         if count > SHOWN_MAX:
             print(f"{count - SHOWN_MAX} more of {kind}: --out has them all")
     for each in report.get("empty_clusters", ()):
-        print(f"of cluster {each or '-'} nothing could be looked at: all its logs are empty")
+        print(f"cluster {each or '-'} could not be checked: all its logs are empty")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
     for kind, remedy in dict.fromkeys((row["kind"], row["remedy"]) for row in found if row["remedy"] is not None):
         print(f"{kind}: {remedy}")
     count = len(report["notes"])
     notes = f"; {count} note{'s' if count > 1 else ''}" if count else ""
-    kept = "no promise of the others is broken" if report.get("empty_clusters") else "every promise is kept"
+    kept = "no invariant of the others is broken" if report.get("empty_clusters") else "every invariant holds"
     print(f"{report['logs']} logs: {kinds or kept}{notes}")
 
 

@@ -30,19 +30,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
         "Compare the replicas of each cluster batch by batch. A voter has one vote, however many copies of its "
-        "directory there are; a directory that was formatted under another directory id than the voters' record has "
-        "of its node has none, and a note says so. Divergent is what no healthy quorum shows: other bytes of the same "
+        "directory there are; a directory whose directory id differs from the one in the voters' record has none, and "
+        "a note says so. A replica is divergent if it shows what no healthy quorum shows: other bytes of the same "
         "epoch than the majority has, or a fault below what the replica itself had acknowledged or put into a "
-        "snapshot. "
-        "Voters that lack committed records, by what a snapshot or a durable mark says, are told of if so many do that "
-        "no majority is left that has these: older copies that were put back. "
-        "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "
-        "majority has. "
-        "Logs are compared, and snapshots only looked at for what they prove: that one is damaged, audit invariants "
-        "says. "
-        "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
-        "\nExits 0 if there is nothing but notes, and 1 if a replica is divergent, voters lack committed records, or "
-        "nobody can tell, as where one cannot be read; 2 if there is no log to look at.",
+        "snapshot. Voters that lack committed records, as a snapshot or a durable mark proves, are reported if no "
+        "majority is left that has these records: older copies were restored. What a crash or an election leaves is a "
+        "note: a torn end, a deposed leader's stale tail, a tail beyond what a majority has. Only logs are compared. "
+        "Snapshots count for what they prove; audit invariants finds damaged ones. Directories without "
+        "meta.properties are compared as one cluster, and a note says so.\n"
+        "Exits 0 if there are only notes; 1 if a replica is divergent, if voters lack committed records, or if it "
+        "cannot be decided, as when a replica cannot be read; 2 if there is no log.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
     )
 
@@ -63,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 def show(report: dict[str, Any]) -> None:
     """For people: what is wrong first."""
     ordered = sorted(report["replicas"], key=lambda row: _ORDER.index(row["verdict"]))  # stable: by cluster within each
-    rows = [(*("-" if row[name] is None else row[name] for name in _COLUMNS), _said(row)) for row in ordered]
+    rows = [(*("-" if row[name] is None else row[name] for name in _COLUMNS), _verdict_text(row)) for row in ordered]
     print_table(("CLUSTER", "NODE", "DIRECTORY", "END", "COMMITTED", "VERDICT"), rows)
     for note in report["notes"]:
         print(f"note: {note['text']}")
@@ -79,7 +76,7 @@ def show(report: dict[str, Any]) -> None:
     )
 
 
-def _said(row: dict[str, Any]) -> str:
+def _verdict_text(row: dict[str, Any]) -> str:
     text = str(row["verdict"])
     if row["offset"] is not None:
         text += f" from offset {row['offset']} on, {row['bytes']:,} bytes"

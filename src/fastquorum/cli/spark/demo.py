@@ -16,9 +16,9 @@ from fastquorum.spark.pages.demo import page_of
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Read what three controllers of Apache Kafka 4.3.0 left on disk, in a Spark of this machine: which replica has "
-        "what the others have not, and what happened to the cluster. Exits 1 if anything but one uncommitted tail is "
-        "found, which would be wrong.",
+        "Read what three controllers of Apache Kafka 4.3.0 left on disk, with a Spark on this machine: which replica "
+        "has records that the others lack, and what happened to the cluster. Exits 1 if anything but one uncommitted "
+        "tail is found: that would be wrong.",
         "fastquorum spark demo",
     )
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
@@ -34,12 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
         replicas = unpack_cluster(Path(directory))
         if arguments.format == "table":
             tell(f"the directories of {len(replicas)} real controllers, unpacked into {directory}")
-        said = _look(arguments.master, directory)
-    said["seconds"] = round(time.monotonic() - began, 1)
-    is_told = not any("unchecked" in each for each in said["timeline"]["clusters"])
-    said["ok"] = is_told and not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
-    shared.hand_out(arguments, said, {}, page_of, _show)
-    return 0 if said["ok"] else 1
+        report = _look(arguments.master, directory)
+    report["seconds"] = round(time.monotonic() - began, 1)
+    is_complete = not any("unchecked" in each for each in report["timeline"]["clusters"])
+    report["ok"] = is_complete and not report["audit"]["divergent"] and len(report["audit"]["uncommitted_tails"]) == 1
+    shared.hand_out(arguments, report, {}, page_of, _show)
+    return 0 if report["ok"] else 1
 
 
 def _look(master: str, directory: str) -> dict[str, Any]:
@@ -49,13 +49,13 @@ def _look(master: str, directory: str) -> dict[str, Any]:
 
         audited = jobs.audit_replicas(spark, directory).toArrow()
         packed = jobs.timelines(spark, directory).toArrow()
-    told = timeline.as_report(timeline.PACKING.unpacked(packed))
-    return {"audit": audit_replicas.as_report(audited), "timeline": told}
+    timelines = timeline.as_report(timeline.PACKING.unpacked(packed))
+    return {"audit": audit_replicas.as_report(audited), "timeline": timelines}
 
 
-def _show(said: dict[str, Any]) -> None:
+def _show(report: dict[str, Any]) -> None:
     print("Do the replicas hold the same bytes?\n")
-    audit_replicas.show(said["audit"])
+    audit_replicas.show(report["audit"])
     print("\nWhat happened?\n")
-    timeline.show(said["timeline"])
-    print(f"{'GREEN' if said['ok'] else 'RED'}, {said['seconds']} s")
+    timeline.show(report["timeline"])
+    print(f"{'GREEN' if report['ok'] else 'RED'}, {report['seconds']} s")

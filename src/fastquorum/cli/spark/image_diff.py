@@ -20,19 +20,23 @@ _SHOWN: Final = 50
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Tell what changed in each cluster between two offsets: brokers, topics, partitions, configurations, features, "
-        "quotas and all else that an image holds. What came and went in between leaves no trace.\n--with compares two "
-        "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
-        "told that no two have in common, as ids, epochs and directories, unless --all.\n"
-        f"{shared.BY_WHICH} Exits 1 if anything could not be compared, or read.",
+        "Show what changed in each cluster between two offsets: brokers, topics, partitions, configurations, "
+        "features, quotas and everything else in an image. A change that was undone in between is not shown.\n"
+        "--with compares two clusters, or two replicas of one: those with the same id, or the only one on each side. "
+        "What always differs between two clusters (ids, epochs, directories) is shown with --all only.\n"
+        f"{shared.BY_WHICH} Exits 1 if anything could not be compared or read.",
         "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
         "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
     )
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, help="the image before")
     parser.add_argument(
-        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all that can be told of)"
+        "--to",
+        dest="end",
+        metavar="OFFSET",
+        type=natural,
+        help="the image after (default: the last one that the logs determine)",
     )
-    parser.add_argument("--with", dest="other", metavar="IN", help="compare with what is there; --to is for both")
+    parser.add_argument("--with", dest="other", metavar="IN", help="compare with the logs there; --to is for both")
     parser.add_argument("--all", action="store_true", help="with --with: also ids, epochs and directories")
 
 
@@ -40,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.start is None) == (arguments.other is None):
         raise UsageError("one of --from and --with is needed, not both", "--from 1800, or --with /backup/west")
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
-        raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
+        raise UsageError(f"--from {arguments.start} is above --to {arguments.end}")
     shared.check_out(arguments)
     path = shared.path_of(arguments)
     others = [] if arguments.other is None else [split_by_commas(arguments.other)]
@@ -59,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = Outputs()
     shared.hand_out_files(arguments, outputs, report_of, lambda: rows)
     if arguments.html:
-        told = partial(report_of, changes_max=pages.CHANGES_MAX)
-        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
+        page_report = partial(report_of, changes_max=pages.CHANGES_MAX)
+        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(page_report())))
     report = report_of(changes_max=None if arguments.format == "json" else _SHOWN)
     if arguments.format == "json":
         print_json(report)
@@ -77,10 +81,10 @@ def show(report: dict[str, Any]) -> None:
         print("nothing differs")
     for cluster in report["clusters"]:
         of_two = cluster["cluster_id"] != cluster["other_cluster_id"]
-        whose = f"{cluster['cluster_id']} / {cluster['other_cluster_id']}" if of_two else cluster["cluster_id"]
-        where = f"cluster {whose}, offset {cluster['from_offset']} / {cluster['to_offset']}"
+        clusters = f"{cluster['cluster_id']} / {cluster['other_cluster_id']}" if of_two else cluster["cluster_id"]
+        where = f"cluster {clusters}, offset {cluster['from_offset']} / {cluster['to_offset']}"
         is_known = cluster["total"] or not cluster["errors"]
-        print(f"{where}: {cluster['total']:,} differ" if is_known else f"cluster {whose}")
+        print(f"{where}: {cluster['total']:,} differ" if is_known else f"cluster {clusters}")
         for error in cluster["errors"]:
             print(f"not compared: {error}")
         for why in cluster["unproven"]:

@@ -18,22 +18,20 @@ _BY: Final = "driver,api,workload,load"
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Tell how long commits and their stages took, over many runs of `fastquorum load`. Histograms are added, so "
-        "that a percentile is that of all runs together, never an average of percentiles.\n--before compares with "
-        "other runs: the ratio of each percentile, with an interval by bootstrap over runs, and by a rank test over "
-        "runs whether it may be chance; of three runs against three nothing can be said. Runs of both sides should "
-        "alternate on one machine. Exits 1 if anything is slower, beyond chance and --threshold, if nothing that is "
-        "there holds a latency, or a path cannot be read.",
+        "Show how long commits and their stages took, over many runs of `fastquorum load`. Histograms are added: a "
+        "percentile is that of all runs together, never an average of percentiles.\n"
+        "--before compares with other runs: the ratio of each percentile with its bootstrap interval over runs, and a "
+        "rank test over runs that says whether the difference may be chance; three runs against three are too few. "
+        "Runs of both sides should alternate on one machine. Exits 1 if anything is slower, beyond chance and "
+        "--threshold, if nothing there holds a latency, or if a path cannot be read.",
         "fastquorum spark latency bench/history",
         "fastquorum spark latency after/ --before before/ --by workload,load --out latency.json",
         where="a result of `load` as JSON (--history), an HdrHistogram log (--hdr), a trace (--trace)",
     )
     parser.add_argument("--before", metavar="IN", help="runs to compare with")
+    parser.add_argument("--by", metavar="NAME,...", default=_BY, help=f"what to group by (default: {_BY}; see below)")
     parser.add_argument(
-        "--by", metavar="NAME,...", default=_BY, help=f"what tells groups apart (default: {_BY}; see below)"
-    )
-    parser.add_argument(
-        "--threshold", metavar="RATIO", type=_ratio, default=1.05, help="what is closer counts as equal (default: 1.05)"
+        "--threshold", metavar="RATIO", type=_ratio, default=1.05, help="smaller ratios count as equal (default: 1.05)"
     )
     parser.epilog = (
         f"{parser.epilog}\n\ngroups: driver, api, workload, load, record_bytes, records_per_append, version, commit, "
@@ -96,7 +94,7 @@ def show(report: dict[str, Any]) -> None:
     if report["comparison"] is not None:
         _show_comparison(report, heads)
     for each in report["doubles"]:
-        print(f"counted once, told of elsewhere too: {each}")
+        print(f"counted once, found elsewhere too: {each}")
     for each in report["errors"]:
         print(f"left out: {each}")
     if not report["latencies"]:

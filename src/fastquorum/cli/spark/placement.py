@@ -26,16 +26,17 @@ _JSON: Final = ".json"
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Tell how each cluster's leaders and replicas lie over its brokers and racks; what would be offline, or under "
-        "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
-        "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
-        f"{shared.BY_WHICH} --out DIR has a directory for each of "
-        "brokers, losses, moves and summary.\nExits 1 if a cluster, a directory or a part of one could not be read.",
+        "Show how each cluster's leaders and replicas are spread over its brokers and racks; which partitions would "
+        "be offline or under their least ISR if a broker or a rack were lost, and which brokers would lead instead; "
+        "and the fewest moves that repair the placement: replicas on brokers that are fenced or gone, replicas that "
+        "share a rack, brokers that carry too much.\n"
+        f"{shared.BY_WHICH} --out DIR has a directory for each of brokers, losses, moves and summary.\n"
+        "Exits 1 if a cluster, a directory or a part of one could not be read.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
     parser.add_argument(
-        "--at", metavar="OFFSET", type=natural, help="as of this offset (default: all that can be told of)"
+        "--at", metavar="OFFSET", type=natural, help="at this offset (default: the last one that the logs determine)"
     )
     parser.add_argument(
         "--reassignment-json",
@@ -50,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=0.1,
         help="how far from the average a broker may be before replicas or leaders move (default: 0.1)",
     )
-    parser.add_argument("--keep-fenced", action="store_true", help="what is fenced will be back: move nothing away")
+    parser.add_argument(
+        "--keep-fenced", action="store_true", help="fenced brokers will be back: move nothing away from them"
+    )
     parser.add_argument("--no-load", action="store_true", help="repair dead brokers and racks only")
 
 
@@ -76,20 +79,20 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = Outputs()
     shared.hand_out_files(arguments, outputs, report, lambda: PACKING.tables(found))
     if arguments.html:
-        told = partial(report, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
-        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
+        page_report = partial(report, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
+        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(page_report())))
     if arguments.format == "json":
         print_json(report())
     else:
         show(report(moves_max=_SHOWN, losses_max=_SHOWN))
         shared.show_passed_over(inputs._asdict())
     if arguments.reassignment_json:
-        # The last: what is refused here has cost nobody the report.
+        # Last: an error here does not cost the report.
         _write_moves(arguments.reassignment_json, found)
     outputs.check_complete()
     from fastquorum.spark.pipelines.choosing import could_look
 
-    summaries = [told.summary for _, told in found]
+    summaries = [each.summary for _, each in found]
     is_whole = could_look(summaries) and not inputs.left_out
     return 0 if is_whole and not any(each.get("errors") for each in summaries) else 1
 
@@ -98,7 +101,7 @@ def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None
     """UsageError, and no plan is written, if one file would have to hold more than one cluster's."""
     moving = [(cluster_id, each) for cluster_id, each in found if each.moves.num_rows]
     if not moving:
-        print(f"{path} is not written: nothing is to move", file=sys.stderr)
+        print(f"{path} is not written: there is nothing to move", file=sys.stderr)
         return
     if path.endswith(_JSON):
         if len(moving) > 1:
@@ -113,11 +116,11 @@ def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None
             _write_plan(os.path.join(path, f"{cluster_id or 'unnamed'}{_JSON}"), each)
 
 
-def _write_plan(path: str, told: "Placement") -> None:
+def _write_plan(path: str, placed: "Placement") -> None:
     from fastquorum.spark.pipelines.placement import reassignment_text
 
     with new_file(path) as file:
-        file.writelines(reassignment_text(told.moves))
+        file.writelines(reassignment_text(placed.moves))
 
 
 # --- for people -------------------------------------------------------------------------------------------------------
@@ -129,7 +132,7 @@ def show(report: dict[str, Any]) -> None:
         print("no log here holds brokers or partitions")
     for cluster in report["clusters"]:
         if "unchecked" in cluster:
-            print(f"cluster {cluster['cluster_id']} could not be looked at: {cluster['unchecked']}")
+            print(f"cluster {cluster['cluster_id']} could not be checked: {cluster['unchecked']}")
         else:
             _show_cluster(cluster)
         print()

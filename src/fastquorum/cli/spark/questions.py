@@ -4,11 +4,11 @@ from typing import Final
 
 QUESTIONS: Final = {
     "audit-replicas": "do the replicas of each cluster hold the same bytes?",
-    "audit-invariants": "does each log keep the promises of a quorum?",
+    "audit-invariants": "does each log keep the invariants of a quorum?",
     "anomalies": "storms, flapping brokers, ISR churn: what is unusual, by how much",
-    "timeline": "who led, who was fenced, which partitions lacked replicas, and how long",
+    "timeline": "leaders, fenced brokers, and for how long partitions lacked replicas",
     "image-diff": "what changed in each cluster, or differs between two",
-    "placement": "how replicas and leaders lie, what a loss does, what would repair it",
+    "placement": "how replicas and leaders are spread, what a loss does, what repairs it",
     "latency": "percentiles of many runs of load as one, and what became slower",
 }
 """What each asks."""

@@ -24,23 +24,24 @@ if TYPE_CHECKING:
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
-"""Who ends a directory's name so means a file."""
+"""Endings of --out that suggest a file of a kind that cannot be written."""
 _ELSEWHERE: Final = "sc://"
-_STARTS: Final = "Spark starts, which takes some seconds; then it is"
-"""In front of what is done with it."""
+_STARTS: Final = "Spark starts, which takes some seconds; then:"
+"""Prefix of the progress line while Spark works."""
 _OTHERS_SHOWN: Final = 20
-"""Paths that are no replica's, which a person is shown."""
+"""Most passed-over paths that the table output names."""
 BY_WHICH: Final = (
-    "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
-    "those that the others share, which is said, as they may not be committed. A directory that cannot be looked at, "
-    "as its log is gone, is named on stderr and in the report, and the exit code is 1."
+    "The records read are those that a majority of a cluster's voters have. If fewer voters than a majority have a "
+    "directory here, they are those that all of these share; the report says so, as they may not be committed. A "
+    "directory that cannot be read, as when its log is gone, is named on stderr and in the report, and the exit code "
+    "is 1."
 )
 
 
 def configure(
     parser: argparse.ArgumentParser, what: str, *examples: str, where: str = "a data directory, a log directory"
 ) -> None:
-    """Of a pipeline's command, which runs in this process, or on Spark: `fastquorum spark ...`, or with --master."""
+    """Add the arguments of a pipeline's command. It runs in this process, or on Spark (`spark ...`, or --master)."""
     is_spark = parser.prog.split()[1:2] == ["spark"]
     needs = (
         "Runs on Spark; needs pip install 'fastquorum[spark]', no Java."
@@ -49,8 +50,9 @@ def configure(
     )
     explain(
         parser,
-        f"{what}\nIN is {where}, a directory with such below it, a glob, or several with commas between; also s3:// "
-        f"and whatever else fsspec reads. {needs}",
+        f"{what}\n"
+        f"IN is {where}, a directory that contains some, a glob, or several with commas between; also s3:// and "
+        f"whatever else fsspec reads. {needs}",
         *(each if is_spark else in_process(each) for each in examples),
     )
     parser.add_argument("inputs", metavar="IN", nargs="+")
@@ -73,7 +75,9 @@ def path_of(arguments: argparse.Namespace) -> str:
 
 def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") -> None:
     """`--out`, `--html`, `--append`, and where it runs."""
-    parser.add_argument("--out", metavar="OUT", help=f"write there as well: a {_JSON} file, or a directory of Parquet")
+    parser.add_argument(
+        "--out", metavar="OUT", help=f"write the report there as well: a {_JSON} file, or a directory of Parquet"
+    )
     add_html(parser)
     parser.add_argument(
         "--append",
@@ -82,7 +86,7 @@ def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") ->
     )
     if master is None:
         parser.add_argument("--master", metavar="URL", help="run on this Spark, as local[*] (default: in this process)")
-        parser.add_argument("--threads", metavar="N", type=positive, help="that read (default: one a core)")
+        parser.add_argument("--threads", metavar="N", type=positive, help="threads that read (default: one a core)")
     else:
         parser.add_argument("--master", metavar="URL", default=master, help=f"of the Spark cluster (default: {master})")
 
@@ -125,10 +129,10 @@ def check_out(arguments: argparse.Namespace, **others: str | None) -> None:
             continue
         check_text(option, path)
         if os.path.lexists(path):
-            raise UsageError(f"{path} is there already", f"name another {option}, or remove it")
+            raise UsageError(f"{path} exists already", f"name another {option}, or remove it")
         suffix = os.path.splitext(path)[1]
         if option != "--html" and suffix != _JSON and suffix.lower() in _SLIPS:
-            raise UsageError(f"{option} {path}: nothing of that kind is written", f"a {_JSON} file, or a directory")
+            raise UsageError(f"{option} {path}: this kind of file cannot be written", f"a {_JSON} file, or a directory")
         directory = os.path.dirname(path) or "."
         is_file = option == "--html" or path.endswith(_JSON)
         if is_file and not os.path.isdir(directory):
@@ -157,7 +161,7 @@ class Inputs(NamedTuple):
     left_out: list[dict[str, Any]]
     """Directories that cannot be looked at, and why."""
     passed_over: list[dict[str, Any]]
-    """Paths that are no directory of a replica."""
+    """Paths that are not the directory of a replica."""
 
 
 def check_in(master: str | None, *paths: str) -> "list[FoundLogs]":

@@ -18,15 +18,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Simulate the seeds from A up to, not including, B on Spark's executors: the code of `fastquorum sim sweep`, "
-        "on as many machines as there are. Of each seed in which a promise was broken, tell the first one, and look "
-        "for the least that breaks it too: fewer nodes, fewer kinds of faults. Exits 1 if there is one.\nNeeds pip "
-        "install 'fastquorum[spark]', no Java.",
+        "on as many machines as there are. For each seed that breaks an invariant, report the first one, and look for "
+        "a smaller run that breaks it too: fewer nodes, fewer kinds of faults. Exits 1 if there is one.\n"
+        "Needs pip install 'fastquorum[spark]', no Java.",
         "fastquorum spark sim-sweep --seeds 0:100000 --controller --master spark://h1:7077 --out seeds.parquet",
     )
     parser.add_argument("--seeds", metavar="A:B", type=seeds, required=True)
     parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="mixed", help="default: mixed")
     add_controller(parser)
-    parser.add_argument("--no-shrink", action="store_true", help="leave failed seeds as they are")
+    parser.add_argument("--no-shrink", action="store_true", help="do not shrink failed seeds")
     parser.add_argument(
         "--seeds-a-task", metavar="N", type=positive, default=8, help="seeds that one task simulates (default: 8)"
     )

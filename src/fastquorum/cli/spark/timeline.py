@@ -1,4 +1,4 @@
-"""`fastquorum spark timeline`: who led when, who was fenced, which partitions were without enough replicas."""
+"""`fastquorum spark timeline`: leaders, fenced brokers, and partitions without enough replicas, over time."""
 
 import argparse
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ from fastquorum.spark.pages.timeline import page_of
 def configure(parser: argparse.ArgumentParser) -> None:
     shared.configure(
         parser,
-        "Tell what each cluster went through: leaders of the "
-        "quorum, brokers that were fenced and came back; for how long partitions were offline, under-replicated, or "
-        "under their least ISR. --out DIR has a directory for each of events, partitions, brokers and summary.\n"
+        "Show the history of each cluster: leaders of the quorum, brokers that were fenced and came back; for how "
+        "long partitions were offline, under-replicated, or under their least ISR. --out DIR has a directory for each "
+        "of events, partitions, brokers and summary.\n"
         f"{shared.BY_WHICH}\n"
-        "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history; and if a "
-        "directory could not be read.",
+        "Exits 1 if a cluster has no history, as no majority shares a record, or its records contradict each other; "
+        "and if a directory could not be read.",
         "fastquorum spark timeline /var/lib/controllers --out timeline.json",
     )
 
@@ -53,6 +53,6 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _moment(timestamp: str) -> str:
-    """As it is written in the report, in UTC, and always as long."""
+    """Return a time of the report in UTC, always of the same length."""
     moment = datetime.fromisoformat(timestamp).astimezone(UTC)
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")

@@ -58,7 +58,7 @@ def add_quorum(parser: argparse.ArgumentParser) -> None:
 
 
 def load_kernels(name: Literal["native", "pure"]) -> Kernels:
-    """The kernel set asked for. UsageError if it is not installed: there is no fallback."""
+    """Return the kernel set of --kernels. UsageError if it is not installed: there is no fallback."""
     try:
         return load(name)
     except ImportError as error:
@@ -66,7 +66,7 @@ def load_kernels(name: Literal["native", "pure"]) -> Kernels:
 
 
 def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
-    """Of option --bootstrap. UsageError naming the part."""
+    """Parse the value of --bootstrap. UsageError names the wrong part."""
     return parse_endpoints("--bootstrap", text)
 
 
@@ -76,7 +76,7 @@ def positive_seconds(text: str) -> float:
 
 
 def number(text: str, what: str, fits: Callable[[float], bool]) -> float:
-    """Of argparse types: a number that fits, or ArgumentTypeError, which says what it is to be."""
+    """Parse a number for an argparse type. ArgumentTypeError says what it must be if it does not fit."""
     try:
         value = float(text)
     except ValueError:

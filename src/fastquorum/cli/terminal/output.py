@@ -47,7 +47,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Where stdout is no terminal, what is printed there meanwhile must not be drawn above the bar instead.
+    # If stdout is not a terminal, its output must not be drawn above the bar.
     drawn = sys.stdout.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=drawn) as bar:
         task = bar.add_task(description, total=total)

@@ -42,10 +42,10 @@ class CommandParser(argparse.ArgumentParser):
         self.option_elsewhere: Callable[[str], str] = lambda name: ""
         """What to add to an error about an option that this command lacks: which related command has it."""
         self.offline_command = ""
-        """What reads a directory where this command asks a running quorum, as `log verify`; "" if nothing does."""
+        """The command that reads a directory where this one queries a running quorum, as `log verify`; "" if none."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As argparse's, but a word that nothing takes is told before what is missing: it may be the very thing."""
+        """Parse like argparse, but report an unexpected word before a missing one: it may be the missing one."""
         several: list[Any] = [*self._actions, *self._mutually_exclusive_groups]
         demands = [each for each in several if each.required]
         if demands and not self._is_open:
@@ -88,15 +88,15 @@ class CommandParser(argparse.ArgumentParser):
 
     def refuse_surplus(self, words: Sequence[str]) -> NoReturn:
         """Exit with this command's usage: nothing here takes these words."""
-        said = f"unrecognized arguments: {' '.join(words)}"
+        problem = f"unrecognized arguments: {' '.join(words)}"
         single = [each for each in self._get_positional_actions() if each.nargs in (None, "?")]
         paths = [each for each in single if names_a_path(each)]
         if len(paths) == 1 and not words[0].startswith("-"):
-            self.error(f"{said}; it takes one {paths[0].metavar}: ask for each of several in turn")
+            self.error(f"{problem}; it takes one {paths[0].metavar}: run it for each of them")
         if self.offline_command and not is_address(words[0]) and os.path.exists(words[0]):
             self.error(
-                f"{said}; it asks a running quorum, by --bootstrap; `fastquorum {self.offline_command} {words[0]}` "
-                "reads a directory"
+                f"{problem}; it queries a running quorum, by --bootstrap; "
+                f"`fastquorum {self.offline_command} {words[0]}` reads a directory"
             )
         if not single and not words[0].startswith("-"):
             takes = (names_an_address,) if is_address(words[0]) else (names_a_path, _names_a_text)
@@ -106,8 +106,8 @@ class CommandParser(argparse.ArgumentParser):
                 others = (each._group_actions for each in self._mutually_exclusive_groups)
                 either = next((each for each in others if option in each), [option])
                 examples = " or ".join(f"{each.option_strings[-1]} {words[0]}" for each in either if each.nargs is None)
-                self.error(f"{said}; a value stands behind its option here, as {examples}")
-        self.error(said)
+                self.error(f"{problem}; a value follows its option here, as {examples}")
+        self.error(problem)
 
     @property
     def _takes_the_rest(self) -> bool:
@@ -119,7 +119,7 @@ class CommandParser(argparse.ArgumentParser):
         return self._takes_the_rest or self._subparsers is not None or bool(self.get_default("options_anywhere"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's, and says which choice is near."""
+        """Check like argparse, and name the nearest choice."""
         if action.choices is None or value in action.choices:
             return
         choices = [str(each) for each in action.choices]
@@ -133,7 +133,7 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(choices)}){near}")
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        """As argparse's, but help that cannot be written is an error; the reason of a refusal is not."""
+        """Print like argparse, but raise if help cannot be written; for the reason of a refusal do not."""
         target = sys.stderr if file is None else file
         with contextlib.suppress(OSError) if target is sys.stderr else contextlib.nullcontext():
             target.write(message)

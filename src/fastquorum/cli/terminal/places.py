@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As the user knows it."""
+        """The name that a user knows: the option or the metavar."""
         return self.option or self.metavar
 
     @property
@@ -80,20 +80,20 @@ def _check(arguments: argparse.Namespace, place: Place, value: str) -> None:
         check_not_blank(place.shown, value, "was a variable not set?")
     parts = [each.strip() for each in value.split(",")] if place.metavar in _LISTS else [value]
     if place.is_read and all(map(is_address, parts)) and not os.path.lexists(value):
-        detail = f"{place.shown}: {value!r} is an address, where a path is meant"
+        detail = f"{place.shown}: {value!r} is an address, and a path is expected"
         raise UsageError(detail, _where_addresses_go(arguments, value))
     path = next((each for each in parts if place.is_address and not is_address(each) and os.path.exists(each)), None)
     if path is not None:
-        detail = f"{place.shown}: {path!r} is a path, where an address is meant ({place.metavar})"
+        detail = f"{place.shown}: {path!r} is a path, and an address is expected ({place.metavar})"
         raise UsageError(detail, _where_paths_go(arguments, place, path))
 
 
 def _where_addresses_go(arguments: argparse.Namespace, value: str) -> str:
     option = next((each.option for each in arguments.places if each.is_address), "")
     if option:
-        return f"it stands behind {option}"
+        return f"it belongs after {option}"
     online = online_command(tuple(arguments.command.split()))
-    return f"`fastquorum {online} --bootstrap {value}` asks a running quorum" if online else ""
+    return f"`fastquorum {online} --bootstrap {value}` queries a running quorum" if online else ""
 
 
 def _where_paths_go(arguments: argparse.Namespace, place: Place, path: str) -> str:

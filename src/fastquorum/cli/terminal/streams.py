@@ -18,7 +18,7 @@ class WaitingFile(io.FileIO):
     Python's own streams lose what does not fit. The mode is left as it is: others share it."""
 
     def write(self, data: Any, /) -> int:
-        """As FileIO's, but all of it. An OSError names the stream as its file."""
+        """Write all of it, unlike FileIO. An OSError names the stream as its file."""
         view = memoryview(data).cast("B")
         whole = len(view)
         while view:
@@ -109,7 +109,7 @@ def settle(stream: TextIO) -> None:
 
 
 def drop(stream: TextIO) -> None:
-    """What is not written yet, and whatever comes."""
+    """Discard what is not written yet, and all later writes."""
     if not isinstance(stream, io.TextIOWrapper):
         return  # no file of the system's
     null = os.open(os.devnull, os.O_WRONLY)
@@ -118,6 +118,6 @@ def drop(stream: TextIO) -> None:
 
 
 def complain(text: str) -> None:
-    """On stderr. Where that cannot be written either, the exit code has to say it."""
+    """Print on stderr. If that fails too, only the exit code is left."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)

@@ -11,10 +11,10 @@ from fastquorum.types import Endpoint
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Show the quorum live: who leads, how far each replica is behind, and, of nodes that serve metrics "
-        "(`fastquorum run --metrics`), rates and percentiles since the last look. Works while nodes are down, and "
-        "while nobody leads. Ends with q or Ctrl-C. With --once, or where stdout is no terminal, it prints instead; "
-        "exit code 3 says that nobody was found to lead.",
+        "Show the quorum live: the leader, how far each replica is behind, and for nodes that serve metrics "
+        "(`fastquorum run --metrics`) rates and percentiles since the last refresh. Works while nodes are down, and "
+        "while there is no leader. Ends with q or Ctrl-C. With --once, or if stdout is not a terminal, it prints "
+        "instead; exit code 3 means that no leader was found.",
         "fastquorum top --bootstrap h1:9093,h2:9093,h3:9093 --metrics-port 9404",
         "fastquorum top --bootstrap h1:9093 --metrics h1:9404,h2:9404 --once --format json",
     )
@@ -25,16 +25,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--metrics", metavar="HOST:PORT,...", help="where nodes serve their metrics")
     where.add_argument("--metrics-port", metavar="PORT", type=port_number, help="every node serves its metrics there")
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=positive_seconds, default=2.0, help="between two looks (default: 2)"
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=2.0,
+        help="seconds between two refreshes (default: 2)",
     )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=positive_seconds,
         default=2.0,
-        help="a node that has not answered by then counts as down (default: 2)",
+        help="a node that does not answer within this time counts as down (default: 2)",
     )
-    parser.add_argument("--once", action="store_true", help="look twice, print what changed in between, and end")
+    parser.add_argument("--once", action="store_true", help="query twice, print what changed in between, and end")
     add_format(parser)
 
 

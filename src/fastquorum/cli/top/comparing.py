@@ -69,7 +69,7 @@ class QuorumRow(NamedTuple):
 
 
 def compare(before: Look | None, now: Look) -> QuorumRow:
-    """`before` None: there are no rates."""
+    """Return the row of one look. Without `before` there are no rates."""
     quorum = now.quorum
     elapsed_s = now.at_s - before.at_s if before is not None else 0.0
     commits_per_s = None
@@ -83,7 +83,7 @@ def compare(before: Look | None, now: Look) -> QuorumRow:
     ids = sorted({*now.nodes, *pages, *(row.replica_id for row in described)})
     rows = [_node_row(each, now, pages.get(each), old.get(each), elapsed_s) for each in ids]
     if not rows:
-        # Nobody has told who belongs to the quorum: all there is are the addresses that were given.
+        # The members of the quorum are unknown: only the given addresses are there.
         rows = [_unknown(each.endpoint, each.reason) for each in now.answers]
     return QuorumRow(
         cluster_id=now.cluster_id,
@@ -101,7 +101,7 @@ def _node_row(node_id: NodeId, now: Look, page: Page | None, old: Page | None, e
     endpoint = now.nodes.get(node_id)
     answer = next((each for each in now.answers if each.endpoint == endpoint), None)
     samples = page.samples if page is not None else None
-    told = answer.cluster.controller_id if answer is not None and answer.cluster is not None else NO_NODE
+    reported = answer.cluster.controller_id if answer is not None and answer.cluster is not None else NO_NODE
     log_end, lag, lag_ms = _lag(now.quorum, node_id)
     rates = _Rates(samples, old.samples if old is not None else None, elapsed_s)
     is_down = answer is not None and answer.cluster is None and samples is None
@@ -112,7 +112,7 @@ def _node_row(node_id: NodeId, now: Look, page: Page | None, old: Page | None, e
         reason=answer.reason if answer is not None and is_down else "",
         role="down" if is_down else _role(node_id, samples, now.quorum),
         epoch=rates.whole("kafka_server_raft_metrics_current_epoch"),
-        leader=told if told != NO_NODE else None,
+        leader=reported if reported != NO_NODE else None,
         log_end=log_end if log_end is not None else rates.whole("kafka_server_raft_metrics_log_end_offset"),
         high_watermark=rates.whole("kafka_server_raft_metrics_high_watermark"),
         lag=lag,
@@ -174,7 +174,7 @@ class _Rates:
         return int(value) if value is not None and value >= 0 else None
 
     def per_s(self, counter: str) -> float | None:
-        """Of all its series together; None if there is none, or the node was started anew in between."""
+        """Return the rate over all series of a counter; None if there is none, or the node was restarted in between."""
         if self._now is None or self._before is None or not self._elapsed_s:
             return None
         now, before = self._now.all(counter), self._before.all(counter)

@@ -42,26 +42,26 @@ class Page(NamedTuple):
 
     @property
     def node_id(self) -> NodeId | None:
-        """Whose they are."""
+        """The id of the node whose metrics these are; None if they do not say."""
         found = self.samples.all("fastquorum_info") if self.samples is not None else []
         return int(found[0].labels["node_id"]) if found else None
 
 
 class Look(NamedTuple):
-    """All that was found at one moment."""
+    """The state of the quorum at one moment."""
 
     at_s: float
-    """On the monotonic clock."""
+    """Seconds of the monotonic clock."""
     took_at: float
     """Seconds since 1970."""
     answers: tuple[Answered, ...]
-    """Of the nodes that are known, in the order of their endpoints' discovery."""
+    """One for each known endpoint, in the order of discovery."""
     quorum: Voters | None
-    """As the leader sees it; None if nobody is found to lead."""
+    """The voters as the leader sees them; None if no leader is found."""
     no_quorum: str
-    """Why not."""
+    """Why `quorum` is None."""
     nodes: dict[NodeId, Endpoint]
-    """Where the nodes are that anybody knows."""
+    """Endpoints of all nodes that any node knows."""
     pages: tuple[Page, ...]
 
     @property
@@ -135,7 +135,7 @@ class Looker:
         return Answered(endpoint, response, "")
 
     def _describe_quorum(self, answers: Sequence[Answered]) -> tuple[Voters | None, str]:
-        """Asked of whoever most nodes take for the leader."""
+        """Ask the node that most nodes take for the leader."""
         named = [each.cluster.controller_id for each in answers if each.cluster is not None]
         leaders = sorted({each for each in named if each != NO_NODE}, key=named.count, reverse=True)
         reason = "no node knows a leader" if named else "no node answers"
@@ -187,7 +187,7 @@ class Looker:
 
 
 class _DeadlineSocket(socket.socket):
-    """What is read from it, piece by piece, is read before one deadline; a timeout begins anew with each."""
+    """A socket with one deadline for all reads together; a plain timeout starts again with each read."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         super().__init__(fileno=connected.detach())
@@ -195,6 +195,6 @@ class _DeadlineSocket(socket.socket):
         self.settimeout(max(deadline.left_s, 0.001))
 
     def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0, flags: int = 0, /) -> int:  # type: ignore[override]
-        """TimeoutError once the deadline is over."""
+        """Receive. TimeoutError once the deadline is over."""
         self.settimeout(max(self._deadline.left_s, 0.001))
         return super().recv_into(buffer, nbytes, flags)

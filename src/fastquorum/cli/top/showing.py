@@ -83,7 +83,7 @@ def show_repeatedly(looker: Looker, interval_s: float, output: str) -> int:
 def show_live(looker: Looker, interval_s: float) -> int:
     """On a screen of its own, which is gone in the end."""
     with _Keys() as keys, Live(screen=True, auto_refresh=False, console=Console()) as live:
-        live.update(Text("looking at the quorum ..."), refresh=True)
+        live.update(Text("querying the quorum ..."), refresh=True)
         before: Look | None = None
         while True:
             now = looker.look()

@@ -18,7 +18,7 @@ _CONTROLLERS_CHOICE: Final = -1
 _FACTOR_MAX: Final = 2**15 - 1
 _PARTITIONS_MAX: Final = 2**31 - 1
 
-Asked = CreateTopicsRequest.CreatableTopic
+CreatableTopic = CreateTopicsRequest.CreatableTopic
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +32,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bootstrap h1:9093",
     )
     parser.add_argument("name", metavar="NAME", type=sendable)
-    parser.add_argument("--partitions", metavar="N", type=positive, help="how many (default: the controller's)")
     parser.add_argument(
-        "--replication-factor", metavar="N", type=positive, help="replicas of each (default: the controller's)"
+        "--partitions", metavar="N", type=positive, help="number of partitions (default: the controller's)"
+    )
+    parser.add_argument(
+        "--replication-factor",
+        metavar="N",
+        type=positive,
+        help="replicas of each partition (default: the controller's)",
     )
     parser.add_argument(
         "--assignment", metavar="ID:ID,...", help="brokers of each partition, in place of the two numbers"
@@ -51,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    topic, deadline = _asked(arguments), Deadline(arguments.timeout)
+    topic, deadline = _topic_of(arguments), Deadline(arguments.timeout)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
         controller = ControllerClient(
             client,
@@ -60,30 +65,34 @@ def run(arguments: argparse.Namespace) -> int:
             look=f"fastquorum topic describe {topic.name}",
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
-        answer = controller.ask(request, _VERSION, CreateTopicsResponse, lambda told: only(told.topics).error_code)
-        told = only(answer.topics)
-        controller.check(told.error_code, told.error_message)
+        answer = controller.ask(
+            request, _VERSION, CreateTopicsResponse, lambda response: only(response.topics).error_code
+        )
+        created = only(answer.topics)
+        controller.check(created.error_code, created.error_message)
     if arguments.format == "json":
         print_json(
             {
-                "name": told.name,
-                "id": str(told.topic_id),
-                "partitionCount": told.num_partitions,
-                "replicationFactor": told.replication_factor,
+                "name": created.name,
+                "id": str(created.topic_id),
+                "partitionCount": created.num_partitions,
+                "replicationFactor": created.replication_factor,
                 "configs": {each.name: each.value for each in topic.configs},
             }
         )
     else:
-        print(f"Created topic {told.name}.")
+        print(f"Created topic {created.name}.")
     return 0
 
 
-def _asked(arguments: argparse.Namespace) -> Asked:
+def _topic_of(arguments: argparse.Namespace) -> CreatableTopic:
     if arguments.assignment is not None:
         if arguments.partitions is not None or arguments.replication_factor is not None:
-            raise UsageError("--assignment says how many partitions and replicas there are", "leave the numbers out")
+            raise UsageError(
+                "--assignment already gives the numbers of partitions and replicas", "leave the numbers out"
+            )
         assignments = [
-            Asked.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+            CreatableTopic.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
             for number, brokers in enumerate(_assignment(arguments.assignment))
         ]
         partitions = factor = _CONTROLLERS_CHOICE
@@ -91,12 +100,14 @@ def _asked(arguments: argparse.Namespace) -> Asked:
         assignments = []
         partitions = _number("--partitions", arguments.partitions, _PARTITIONS_MAX)
         factor = _number("--replication-factor", arguments.replication_factor, _FACTOR_MAX)
-    return Asked(
+    return CreatableTopic(
         name=arguments.name,
         num_partitions=partitions,
         replication_factor=factor,
         assignments=assignments,
-        configs=[Asked.CreatableTopicConfig(name=name, value=value) for name, value in _configs(arguments.config)],
+        configs=[
+            CreatableTopic.CreatableTopicConfig(name=name, value=value) for name, value in _configs(arguments.config)
+        ],
     )
 
 
@@ -107,7 +118,7 @@ def _number(option: str, value: int | None, value_max: int) -> int:
 
 
 def _assignment(text: str) -> list[list[NodeId]]:
-    """Of each partition; what else there is to say against it, the controller says."""
+    """Return the brokers of each partition. All further checks are the controller's."""
     partitions = []
     for number, part in enumerate(text.split(",")):
         brokers = [each.strip() for each in part.split(":")]

@@ -16,8 +16,8 @@ _VERSION: Final = 6
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Delete a topic. It is gone from the metadata when this returns; its brokers then remove its records. Nothing "
-        "asks whether you are sure.",
+        "Delete a topic. It is gone from the metadata when this returns; its brokers then remove its records. The "
+        "command does not ask for confirmation.",
         "fastquorum topic delete orders --bootstrap h1:9093,h2:9093,h3:9093",
     )
     parser.add_argument("name", metavar="NAME", type=sendable)
@@ -32,13 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
         )
         topic = DeleteTopicsRequest.DeleteTopicState(name=name)
         request = DeleteTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
-        answer = controller.ask(request, _VERSION, DeleteTopicsResponse, lambda told: only(told.responses).error_code)
-        told = only(answer.responses)
+        answer = controller.ask(
+            request, _VERSION, DeleteTopicsResponse, lambda response: only(response.responses).error_code
+        )
+        result = only(answer.responses)
         controller.check(
-            told.error_code, f"topic {name}: {told.error_message}" if told.error_message else f"topic {name}"
+            result.error_code, f"topic {name}: {result.error_message}" if result.error_message else f"topic {name}"
         )
     if arguments.format == "json":
-        print_json({"name": name, "id": str(told.topic_id), "deleted": True})
+        print_json({"name": name, "id": str(result.topic_id), "deleted": True})
     else:
         print(f"Deleted topic {name}.")
     return 0

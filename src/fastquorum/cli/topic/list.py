@@ -11,8 +11,9 @@ from fastquorum.cli.terminal.output import print_json, print_table
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "List the topics, as the committed metadata says. LEADERLESS are partitions that nobody leads, "
-        "UNDER_REPLICATED those with a replica out of sync.\n--format json prints one JSON object a topic.",
+        "List the topics, as the committed metadata says. LEADERLESS counts partitions without a leader, "
+        "UNDER_REPLICATED those with a replica out of sync.\n"
+        "--format json prints one JSON object a topic.",
         "fastquorum topic list --bootstrap h1:9093,h2:9093,h3:9093",
     )
     add_quorum(parser)

@@ -24,19 +24,20 @@ _VERSION: Final = 1
 _EXIT_REFUSED: Final = 1
 _EXIT_MOVING: Final = 3
 
-Asked = AlterPartitionReassignmentsRequest.ReassignableTopic
-Told = AlterPartitionReassignmentsResponse.ReassignableTopicResponse.ReassignablePartitionResponse
+ReassignableTopic = AlterPartitionReassignmentsRequest.ReassignableTopic
+PartitionResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse.ReassignablePartitionResponse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Begin to move replicas as a plan says: the JSON file that kafka-reassign-partitions takes. What was on the "
-        "way elsewhere is on the way there now. FROM is what a partition had before: the way back.\n--cancel "
-        "ends the moves of the plan's partitions: they get back the replicas from before.\n--status tells of each "
-        "partition of the plan whether it is as planned, on the way, or neither; without a plan, all that is on the "
-        "way.\nExit codes: 1 if the controller refused any partition (the others are moved), or with --status if any "
-        "is neither; 3 with --status while any is on the way. --format json prints one JSON object a partition.",
+        "Begin to move replicas as a plan says: the JSON file that kafka-reassign-partitions takes. A reassignment "
+        "under way is replaced. FROM is what a partition had before: use it to move back.\n"
+        "--cancel ends the moves of the plan's partitions: they get back the replicas from before.\n"
+        "--status shows for each partition of the plan whether it is as planned, on the way, or neither; without a "
+        "plan, all that are on the way.\n"
+        "Exit codes: 1 if the controller refused any partition (the others are moved), or with --status if any is "
+        "neither; 3 with --status while any is on the way. --format json prints one JSON object a partition.",
         "fastquorum topic reassign plan.json --bootstrap h1:9093,h2:9093,h3:9093",
         "fastquorum topic reassign --status plan.json --bootstrap h1:9093",
         "fastquorum topic reassign --cancel plan.json --bootstrap h1:9093",
@@ -48,14 +49,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='a file: {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}',
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--cancel", action="store_true", help="end what is under way")
-    what.add_argument("--status", action="store_true", help="change nothing, say how far it is")
+    what.add_argument("--cancel", action="store_true", help="cancel what is under way")
+    what.add_argument("--status", action="store_true", help="change nothing, show the progress")
     add_quorum(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.plan is None and not arguments.status:
-        raise UsageError("a PLAN file is missing", "only --status can do without")
+        raise UsageError("a PLAN file is missing", "only --status works without one")
     plan = read_plan(arguments.plan) if arguments.plan is not None else None
     kernels = load_kernels(arguments.kernels)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
@@ -63,38 +64,44 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.status:
             return _show_status(image, plan, arguments.format)
         assert plan is not None
-        told = _alter(client, plan, arguments)
-    _show_answers(image, plan, told, arguments)
-    return _EXIT_REFUSED if any(each.error_code for each in told) else 0
+        responses = _alter(client, plan, arguments)
+    _show_answers(image, plan, responses, arguments)
+    return _EXIT_REFUSED if any(each.error_code for each in responses) else 0
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-def _alter(client: QuorumClient, plan: Sequence[Planned], arguments: argparse.Namespace) -> list[Told]:
-    """The controller's answer to each partition, in the plan's order."""
+def _alter(client: QuorumClient, plan: Sequence[Planned], arguments: argparse.Namespace) -> list[PartitionResponse]:
+    """Send the request; return the response for each partition, in the plan's order."""
     deadline = Deadline(arguments.timeout)
     done = "no more moved" if arguments.cancel else "moved"
     controller = ControllerClient(
         client, deadline, change=f"the plan's replicas are {done}", look="fastquorum topic reassign --status"
     )
-    topics: dict[str, Asked] = {}
+    topics: dict[str, ReassignableTopic] = {}
     for each in plan:
-        topic = topics.setdefault(each.topic, Asked(name=each.topic))
+        topic = topics.setdefault(each.topic, ReassignableTopic(name=each.topic))
         replicas = None if arguments.cancel else list(each.replicas)
-        topic.partitions.append(Asked.ReassignablePartition(partition_index=each.partition, replicas=replicas))
+        topic.partitions.append(
+            ReassignableTopic.ReassignablePartition(partition_index=each.partition, replicas=replicas)
+        )
     request = AlterPartitionReassignmentsRequest(timeout_ms=deadline.left_ms, topics=list(topics.values()))
-    answer = controller.ask(request, _VERSION, AlterPartitionReassignmentsResponse, lambda told: told.error_code)
+    answer = controller.ask(
+        request, _VERSION, AlterPartitionReassignmentsResponse, lambda response: response.error_code
+    )
     controller.check(answer.error_code, answer.error_message)
-    found = {(topic.name, told.partition_index): told for topic in answer.responses for told in topic.partitions}
+    found = {(topic.name, each.partition_index): each for topic in answer.responses for each in topic.partitions}
     if found.keys() != {(each.topic, each.partition) for each in plan}:
-        raise PeerProtocolError("other partitions were answered than were asked for")
+        raise PeerProtocolError("the response is not about the partitions of the request")
     return [found[each.topic, each.partition] for each in plan]
 
 
-def _show_answers(image: Image, plan: Sequence[Planned], told: Sequence[Told], arguments: argparse.Namespace) -> None:
+def _show_answers(
+    image: Image, plan: Sequence[Planned], responses: Sequence[PartitionResponse], arguments: argparse.Namespace
+) -> None:
     rows = []
-    for each, answer in zip(plan, told, strict=True):
+    for each, answer in zip(plan, responses, strict=True):
         before = _partition(image, each.topic, each.partition)
         had = () if before is None else before.replicas
         wanted = None if arguments.cancel else each.replicas
@@ -109,9 +116,9 @@ def _show_answers(image: Image, plan: Sequence[Planned], told: Sequence[Told], a
     if arguments.format != "json":
         print_table(("TOPIC", "PARTITION", "FROM", "TO", "RESULT"), rows)
     sys.stdout.flush()
-    refused = sum(answer.error_code != 0 for answer in told)
+    refused = sum(answer.error_code != 0 for answer in responses)
     if refused:
-        tell(f"the controller refused {refused} of {len(told)} partitions")
+        tell(f"the controller refused {refused} of {len(responses)} partitions")
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from fastquorum.types import NodeId
 
 VERSION: Final = 1
 BYTES_MAX: Final = 1 << 28
-"""Of a plan: some hundred bytes for each partition of the largest cluster."""
+"""Largest plan: some hundred bytes for each partition of the largest cluster."""
 _ANY_DIRECTORY: Final = "any"
 _INT32_MAX: Final = 2**31 - 1
 
 
 class Planned(NamedTuple):
-    """One partition, and the brokers that are to have it, the preferred leader first."""
+    """One partition and its planned replicas, the preferred leader first."""
 
     topic: str
     partition: int
@@ -27,12 +27,12 @@ class Planned(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As Kafka's tools write it."""
+        """The partition as Kafka's tools write it."""
         return f"{self.topic}-{self.partition}"
 
 
 def read_plan(path: str) -> list[Planned]:
-    """The plan in a file, by topic and partition. UsageError naming the file and what is wrong with it."""
+    """Read the plan in a file, sorted by topic and partition. UsageError names the file and the fault."""
     try:
         data = read_small_file(path, BYTES_MAX)
     except UsageError as error:
@@ -40,17 +40,17 @@ def read_plan(path: str) -> list[Planned]:
     try:
         return parse_plan(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text: {error}") from error
+        raise UsageError(f"{path} is not a text file: {error}") from error
     except (ValueError, RecursionError) as error:
         hint = 'expected {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2,3]}]}'
-        raise UsageError(f"{path} is no reassignment plan: {error}", hint) from error
+        raise UsageError(f"{path} is not a reassignment plan: {error}", hint) from error
 
 
 def parse_plan(text: str) -> list[Planned]:
     """ValueError says what is wrong."""
     plan = json.loads(text)
     if not isinstance(plan, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     if plan.get("version", VERSION) != VERSION:
         raise ValueError(f"version {plan['version']!r} is not {VERSION}")
     listed = plan.get("partitions")
@@ -65,7 +65,7 @@ def parse_plan(text: str) -> list[Planned]:
 
 def _planned(number: int, listed: Any) -> Planned:
     if not isinstance(listed, dict):
-        raise ValueError(f"partitions[{number}] is no JSON object")
+        raise ValueError(f"partitions[{number}] is not a JSON object")
     topic, partition, replicas = (listed.get(key) for key in ("topic", "partition", "replicas"))
     if not isinstance(topic, str) or not topic:
         raise ValueError(f"partitions[{number}] has no topic")
@@ -84,7 +84,7 @@ def _check_directories(name: str, replicas: list[NodeId], directories: Any) -> N
     if directories is None:
         return
     if not isinstance(directories, list) or len(directories) != len(replicas):
-        raise ValueError(f"{name} has not one of log_dirs for each replica")
+        raise ValueError(f"{name} does not have one of log_dirs for each replica")
     named = [each for each in directories if each != _ANY_DIRECTORY]
     if named:
         raise ValueError(

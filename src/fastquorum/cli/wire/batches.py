@@ -24,7 +24,7 @@ def inside_batches(found: Difference) -> Iterator[Difference]:
 
 @functools.cache
 def _kernels() -> Kernels:
-    """Speed is no matter here, and these are always installed."""
+    """The pure kernels: speed does not matter here, and these are always installed."""
     return load("pure")
 
 

@@ -109,16 +109,16 @@ def _compiled(text: str) -> tuple[int | None, re.Pattern[str]]:
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"--ignore: {text!r} is no path of fields",
+            f"--ignore: {text!r} is not a path of fields",
             "write `errorCode`, `brokers[].port` or `Fetch:sessionId`, as the fields stand in response_json",
         )
     api, path = match[1], match[2]
     keys = [key for key, each in API.items() if api is None or each.name.lower() == api.lower()]
     if not keys:
-        raise UsageError(f"--ignore: {api!r} is no API", "`fastquorum wire spec` lists them")
+        raise UsageError(f"--ignore: {api!r} is not an API", "`fastquorum wire spec` lists them")
     for name in re.findall(r"[^\W\d]\w*", path):
         if name not in _BATCH_FIELDS and not any(_has_field(API[key].response, name) for key in keys):
-            where = f"the answer to {API[keys[0]].name}" if api else "any answer"
+            where = f"the response of {API[keys[0]].name}" if api else "any answer"
             raise UsageError(f"--ignore: there is no field {name!r} in {where}", "see `fastquorum wire spec API`")
     pattern = re.escape(path).replace(r"\[\]", r"\[\d+\]")
     anywhere = "" if "." in path or "[" in path else r"(?:.*\.)?"

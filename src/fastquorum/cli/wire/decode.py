@@ -20,9 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Read JSON lines with api_key, api_version and the frames `request` and `response` (either may be missing) in "
-        "hex, without their 4-byte length.\nPrint them with request_header, request_json, response_header and "
-        "response_json added; bytes and records are base64. Where an ApiVersions request was refused for its version, "
-        "which is said in version 0, response_version is added.",
+        "hex, without their 4-byte length.\n"
+        "Print them with request_header, request_json, response_header and response_json added; bytes and records are "
+        "base64. If an ApiVersions request was refused for its version, the response has version 0, and "
+        "response_version says so.",
         """echo '{"api_key": 18, "api_version": 0, "request": "00120000000000010000"}' | fastquorum wire decode""",
     )
 
@@ -38,7 +39,7 @@ def decode_line(line: Line) -> Line:
     key, version = api_key(line["api_key"]), whole(line, "api_version")
     find_api(key, version)
     if "request" not in line and "response" not in line:
-        raise UsageError("neither request nor response is there")
+        raise UsageError("both request and response are missing")
     added: Line = {}
     if "request" in line:
         added |= request_fields(key, version, frame_bytes(line, "request"))

@@ -12,8 +12,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Read JSON lines with request_header and request_json, response_header and response_json (either pair may be "
-        "missing), as `wire decode` prints them.\nPrint them with `request` and `response` added, made from these "
-        "alone. A line without a request says its api_key and api_version.",
+        "missing), as `wire decode` prints them.\n"
+        "Print them with `request` and `response` added, made from these alone. A line without a request must have "
+        "api_key and api_version.",
         "fastquorum wire decode < frames.jsonl | fastquorum wire encode",
     )
 
@@ -27,7 +28,7 @@ def encode_line(line: Line) -> Line:
     has_request = _has(line, "request")
     has_response = _has(line, "response")
     if not has_request and not has_response:
-        raise UsageError("neither request_header and request_json nor response_header and response_json are there")
+        raise UsageError("both request_header with request_json and response_header with response_json are missing")
     key, version = _which(line, has_request)
     api = find_api(key, version)
     added: Line = {}
@@ -46,7 +47,7 @@ def encode_line(line: Line) -> Line:
 def _has(line: Line, kind: str) -> bool:
     there = [name for name in (f"{kind}_header", f"{kind}_json") if name in line]
     if len(there) == 1:
-        raise UsageError(f"{kind}_header and {kind}_json belong together, only {there[0]} is there")
+        raise UsageError(f"{kind}_header and {kind}_json belong together, only {there[0]} is given")
     return bool(there)
 
 

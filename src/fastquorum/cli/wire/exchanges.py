@@ -1,7 +1,7 @@
-"""Who asked what, and what was answered: the frames of one connection's two directions, put together.
+"""Matches the requests and responses of one connection, from the frames of its two directions.
 
-A response belongs to the first open request with its correlation id. Kafka answers in order; a node that does not is
-understood all the same. What can be held is bounded: a request that nobody answers is let go of, and said so.
+A response belongs to the first pending request with its correlation id. Kafka answers in order; a node that does not
+is understood all the same. The number of pending requests is bounded: the oldest is given up, and reported so.
 Sans-IO: bytes and the time come in, exchanges go out.
 """
 
@@ -63,7 +63,7 @@ class Exchanges:
         self._open_bytes_max = 2 * frame_bytes_max
 
     def on_request_bytes(self, data: bytes, now_us: Micros) -> None:
-        """Bytes from the one who asks."""
+        """Take bytes from the client."""
         if self._is_lost:
             return
         for frame in self._requests.feed(data):
@@ -72,12 +72,12 @@ class Exchanges:
             self._open_bytes += opened.cost_bytes
         self._emit_not_answered(len(self._open))
         while self._open_bytes > self._open_bytes_max and len(self._open) > 1:
-            self._close(0, unanswered="it was not answered while more was asked than is kept open")
+            self._close(0, unanswered="it was not answered before too many more requests came")
         if self._requests.lost:
             self._emit(Exchange(None, None, now_us, -1, lost=self._requests.lost))
 
     def on_response_bytes(self, data: bytes, now_us: Micros) -> None:
-        """Bytes from the one who answers."""
+        """Take bytes from the server."""
         if self._is_lost:
             return
         for frame in self._responses.feed(data):

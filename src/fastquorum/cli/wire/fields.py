@@ -16,16 +16,16 @@ _INDENT: Final = "  "
 
 
 class Placed(NamedTuple):
-    """A field and where it stands."""
+    """A field and its place in a message."""
 
     field: Field
     path: str
-    """As in a layout."""
+    """The path as in a layout."""
     depth: int
 
 
 def placed_fields(cls: type[Struct], path: str = "", depth: int = 0) -> Iterator[Placed]:
-    """Every field, in the order of its declaration; a struct's own follow it."""
+    """Yield every field in the order of declaration; the fields of a struct follow it."""
     for each in cls.__wire__.fields:
         here = f"{path}.{each.name}".lstrip(".")
         yield Placed(each, here, depth)
@@ -71,7 +71,7 @@ def _layout_row(entry: LayoutField, fields: dict[str, Field]) -> tuple[object, .
 
 
 def default_text(each: Field) -> str:
-    """As JSON; empty where the default is the type's own zero."""
+    """Return the default as JSON; empty if it is the type's own zero."""
     if each.default is IMPLIED or (each.default is not None and each.default == each.type.zero):
         return ""
     return json.dumps(_default_json(each.default))
@@ -88,23 +88,23 @@ def _default_json(default: Any) -> Any:
 
 
 def fields_json(cls: type[Struct], version: int | None) -> list[dict[str, Any]]:
-    """As in Kafka's message definitions; of one version, the fields that it has."""
+    """Return the fields in the form of Kafka's message definitions; with a version only its fields."""
     return [_field_json(each, version) for each in cls.__wire__.fields if version is None or each.versions.has(version)]
 
 
 def _field_json(each: Field, version: int | None) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": each.json_name, "type": each.type.name, "versions": str(each.versions)}
+    described: dict[str, Any] = {"name": each.json_name, "type": each.type.name, "versions": str(each.versions)}
     if each.tag >= 0 and (version is None or each.is_tagged(version)):
-        said |= {"tag": each.tag, "taggedVersions": str(each.tagged)}
+        described |= {"tag": each.tag, "taggedVersions": str(each.tagged)}
     if each.nullable != NO_VERSIONS:
-        said["nullableVersions"] = str(each.nullable)
+        described["nullableVersions"] = str(each.nullable)
     if default_text(each):
-        said["default"] = _default_json(each.default)
+        described["default"] = _default_json(each.default)
     if each.ignorable:
-        said["ignorable"] = True
+        described["ignorable"] = True
     if not each.flexible:
-        said["flexibleVersions"] = "none"
+        described["flexibleVersions"] = "none"
     inner = each.type if each.type.element is None else each.type.element
     if inner.struct is not None:
-        said["fields"] = fields_json(inner.struct, version)
-    return said
+        described["fields"] = fields_json(inner.struct, version)
+    return described

@@ -7,14 +7,14 @@ import struct
 from typing import Final, NamedTuple
 
 HEAD_BYTES: Final = 64
-"""What is kept of a frame that is too long to be kept: API, version and correlation id are among it."""
+"""Bytes that are kept of a frame that is too long: API, version and correlation id are among them."""
 PLAUSIBLE_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Nobody sends longer frames; what looks like one is another protocol. The first bytes of TLS say 352 MiB."""
+"""Longest plausible frame; a longer one is another protocol. The first bytes of TLS mean 352 MiB."""
 _LENGTH_BYTES: Final = 4
 
 
 class Frame(NamedTuple):
-    """A frame without its length, or what is known of it."""
+    """A frame without its length, or the known part of it."""
 
     data: bytes
     length: int
@@ -57,7 +57,7 @@ class FrameCutter:
         return found
 
     def rest(self) -> Frame | None:
-        """What is there of a frame that is not over."""
+        """Return the bytes of an incomplete frame; None if there is none."""
         if self.lost or (self._length < 0 and not self._kept):
             return None
         return Frame(bytes(self._kept), self._length, is_over=False)

@@ -51,7 +51,7 @@ def api_key(value: object, what: str = "api_key") -> int:
         for key in ApiKey:
             if key.name.replace("_", "").lower() == wanted:
                 return key
-    raise UsageError(f"{what}: {value!r} is no API", "`fastquorum wire spec` lists them")
+    raise UsageError(f"{what}: {value!r} is not an API", "`fastquorum wire spec` lists them")
 
 
 def frame_bytes(line: Line, name: str) -> bytes:

@@ -144,7 +144,7 @@ class Proxy:
         if sock is None:
             if self._unreachable.get(target) != reason:
                 self._unreachable[target] = reason
-                self._tell(f"{where} cannot be reached: {reason}; clients are disconnected until it can be")
+                self._tell(f"{where} cannot be reached: {reason}; clients are disconnected until then")
             return None
         if self._unreachable.pop(target, None) is not None:
             self._tell(f"{where} is reached again")

@@ -64,7 +64,7 @@ def recorded(text: bytes) -> Recorded | None:
     line = parse_line(text)
     if "request" not in line:
         if "request_json" in line:
-            raise UsageError("the request is there as JSON only", "let `fastquorum wire encode` add its bytes")
+            raise UsageError("the request is given as JSON only", "let `fastquorum wire encode` add its bytes")
         if _was_sniffed(line):
             return None
         raise UsageError("request is missing")

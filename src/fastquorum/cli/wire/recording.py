@@ -45,7 +45,7 @@ def exchange_line(exchange: Exchange, origin: Origin, wall_us: Micros) -> Line:
         line |= _frame_fields("request", request, key, version)
     if response is not None:
         if request is None and response.is_whole:
-            line |= {"response": response.data.hex(), "response_error": "no open request has its correlation id"}
+            line |= {"response": response.data.hex(), "response_error": "no pending request has its correlation id"}
         else:
             line |= _frame_fields("response", response, key, version)
     elif exchange.unanswered:
@@ -76,7 +76,7 @@ def _frame_fields(kind: str, frame: Frame, key: int | None, version: int) -> Lin
 
 
 def api_name(key: int) -> str:
-    """As Kafka spells it; also of an API that is not declared here."""
+    """Return the name of an API in Kafka's spelling; also of one that is not declared here."""
     if key in API:
         return API[key].name
     try:
@@ -102,17 +102,17 @@ def table_row(line: Line, *, with_server: bool) -> str:
     api = f"{line['api']} v{line['api_version']}" if "api" in line else "?"
     latency = "-" if line["latency_us"] is None else f"{line['latency_us'] / 1000:.3f}"
     server = line["server"] if with_server else None
-    return _cells(at, str(line["connection"]), line["client"], server, api, latency, _said(line))
+    return _cells(at, str(line["connection"]), line["client"], server, api, latency, _outcome(line))
 
 
-def _cells(at: str, connection: str, client: str, server: str | None, api: str, latency: str, said: str) -> str:
-    """In columns of a fixed width, since nobody knows yet what comes."""
+def _cells(at: str, connection: str, client: str, server: str | None, api: str, latency: str, outcome: str) -> str:
+    """Return a line with columns of a fixed width, as later lines are unknown."""
     between = "" if server is None else f"{server:<21}  "
-    return f"{at:<12}  {connection:>5}  {client:<21}  {between}{api:<30}  {latency:>10}  {said}".rstrip()
+    return f"{at:<12}  {connection:>5}  {client:<21}  {between}{api:<30}  {latency:>10}  {outcome}".rstrip()
 
 
-def _said(line: Line) -> str:
-    """Error codes in the answer, or what is wrong with the exchange."""
+def _outcome(line: Line) -> str:
+    """Return the error codes in the response, or the fault of the exchange."""
     for name in ("error", "request_error", "response_error", "unanswered"):
         if name in line:
             return str(line[name])

@@ -30,18 +30,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Send the requests of a recording (`wire sniff`, or the same format) to a node, byte for byte, one after the "
         "other, and compare its answers with the recorded ones, field by field. One connection is made for each "
         "recorded one.\n\n"
-        "BEWARE: the node cannot tell. Replayed writes (Produce, Vote, CreateTopics, ...) change it: choose one that "
-        "may be changed, and leave APIs out with --only.\n\n"
-        "Exits 0 if all answers are the same, 1 if one differs or is missing, 2 if lines could not be read, or nothing "
-        "was there to ask. Ignored "
-        f"fields do not count; always ignored, unless --strict: {', '.join(DEFAULT_IGNORED)}.",
+        "BEWARE: the node cannot tell a replay. Replayed writes (Produce, Vote, CreateTopics, ...) change it: choose "
+        "a node that may be changed, and select APIs with --only.\n\n"
+        "Exits 0 if all answers are the same, 1 if one differs or is missing, 2 if lines could not be read, or there "
+        "was nothing to send. Ignored fields do not count; always ignored, unless --strict: "
+        f"{', '.join(DEFAULT_IGNORED)}.",
         "fastquorum wire replay frames.jsonl --to 127.0.0.1:9093",
         "fastquorum wire replay frames.jsonl.gz --to h1:9093 --only Fetch,Metadata --ignore clusterId --ignore "
         "'brokers[].port'",
         "fastquorum wire replay - --to h1:9093 --format json < frames.jsonl",
     )
     parser.add_argument("file", metavar="FILE", help="the recording, plain or gzip; - is stdin")
-    parser.add_argument("--to", metavar="HOST:PORT", required=True, help="the node to ask")
+    parser.add_argument("--to", metavar="HOST:PORT", required=True, help="the node that gets the requests")
     parser.add_argument(
         "--ignore",
         metavar="FIELD",
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="ignore nothing but what --ignore says")
     parser.add_argument("--only", metavar="API,...", help="replay these APIs only")
-    parser.add_argument("--server", metavar="NAME", help="replay only what this recorded server was asked")
+    parser.add_argument("--server", metavar="NAME", help="replay only the requests to this recorded server")
     parser.add_argument("--one-connection", action="store_true", help="send everything on one connection")
     parser.add_argument(
         "--timeout",
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
                 summary.add(number, line, _compare(line, asker, ignored))
             else:
                 summary.left_out += 1
-    summary.check_asked(arguments.file)
+    summary.check_sent(arguments.file)
     return summary.exit_code
 
 
@@ -211,16 +211,16 @@ class _Summary:
             return 1
         return UsageError.exit_code if self._bad_lines else 0
 
-    def check_asked(self, file: str) -> None:
-        """Raise UsageError if no request was sent, and no bad line says why: nothing is the same then."""
+    def check_sent(self, file: str) -> None:
+        """Raise UsageError if no request was sent, and no bad line says why: nothing was compared then."""
         if self._bad_lines or self._counts.total() > self._counts[Verdict.NOT_SENT]:
             return
         if self.left_out:
             what = f"--only and --server leave out {'all ' if self.left_out > 1 else 'its '}{_exchanges(self.left_out)}"
-            raise UsageError(f"{file}: nothing was asked: {what}")
+            raise UsageError(f"{file}: nothing was sent: {what}")
         if self._counts[Verdict.NOT_SENT]:
-            raise UsageError(f"{file}: nothing was asked: no whole request was recorded")
-        raise UsageError(f"{file}: nothing was asked: it holds no exchange", "record some: `fastquorum wire sniff`")
+            raise UsageError(f"{file}: nothing was sent: no whole request was recorded")
+        raise UsageError(f"{file}: nothing was sent: it holds no exchange", "record some: `fastquorum wire sniff`")
 
     def add_bad(self, number: int, error: UsageError) -> None:
         self._bad_lines += 1
@@ -229,11 +229,11 @@ class _Summary:
     def add(self, number: int, line: Recorded | None, outcome: Outcome) -> None:
         self._counts[outcome.verdict] += 1
         if self._how == "json":
-            asked: Line = {} if line is None else {"api": api_name(line.api_key), "api_version": line.version}
+            request: Line = {} if line is None else {"api": api_name(line.api_key), "api_version": line.version}
             print_json(
                 {
                     "line": number,
-                    **asked,
+                    **request,
                     "verdict": outcome.verdict.name.lower(),
                     "differences": [each.as_json() for each in outcome.differences],
                     **({"reason": outcome.reason} if outcome.reason else {}),
@@ -255,7 +255,7 @@ class _Summary:
         counted = [f"{self._counts[verdict]} {verdict.value}" for verdict in Verdict if self._counts[verdict]]
         if self._bad_lines:
             counted.append(f"{self._bad_lines} lines that could not be read")
-        print(f"{_exchanges(self._counts.total())}: {'; '.join(counted) or 'nothing to ask'}")
+        print(f"{_exchanges(self._counts.total())}: {'; '.join(counted) or 'nothing to send'}")
 
 
 def _exchanges(count: int) -> str:

@@ -29,27 +29,27 @@ FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Listen, pass every byte on to a Kafka or fastquorum node and back, and record who asked what: one JSON line "
-        "for each request and its response, in the format of `wire decode`, with connection, client, timestamp and "
+        "Listen, pass every byte on to a Kafka or fastquorum node and back, and record the traffic: one JSON line for "
+        "each request and its response, in the format of `wire decode`, with connection, client, timestamp and "
         "latency_us. Feed it to `wire decode`, `wire encode` or `wire replay`.\n\n"
-        "Nothing is changed on the way, and nothing is dropped: traffic goes no faster than both sides, and whoever "
-        "reads this output, take it. A frame of an API or version that is not declared "
-        "here is recorded with its bytes and the reason (request_error, response_error); a request without an answer "
-        "(acks=0, or a connection that ended) says why (unanswered); a frame that is cut or too long has its first "
-        "bytes as request_part or response_part.\n\n"
-        "Clients leave for the addresses in the answers to Metadata, and pass the sniffer by. So let those addresses "
-        "be the sniffer's: for Kafka in advertised.listeners; for our nodes in `format --voters`, while each one is "
-        "run with --listen where the sniffer passes on to. A whole quorum takes one --map for each node, and what its "
-        "nodes say to each other is recorded too. A node that is down looks to its clients like one that closes "
+        "Nothing is changed on the way, and nothing is dropped: traffic goes only as fast as both sides, and the "
+        "reader of this output, take it. A frame of an API or version that is not declared here is recorded with its "
+        "bytes and the reason (request_error, response_error); a request without an answer (acks=0, or a connection "
+        "that ended) says why (unanswered); a frame that is cut or too long has its first bytes as request_part or "
+        "response_part.\n\n"
+        "Clients connect to the addresses in Metadata responses, and so bypass the sniffer. Make those addresses the "
+        "sniffer's: for Kafka in advertised.listeners; for our nodes in `format --voters`, and run each node with "
+        "--listen at the address that the sniffer passes on to. A whole quorum takes one --map for each node, and the "
+        "requests between its nodes are recorded too. A node that is down looks to its clients like one that closes "
         "connections.\n\n"
-        "A recording holds everything that was said, passwords of SASL PLAIN included; FILE is readable by its owner "
-        "only. TLS is passed on, and cannot be read. Ctrl-C ends it; what was recorded is written.",
+        "A recording holds all the traffic, passwords of SASL PLAIN included; FILE is readable by its owner only. TLS "
+        "is passed on, but cannot be read. Ctrl-C ends it; what was recorded is written.",
         "fastquorum wire sniff --listen 127.0.0.1:19093 --to h1:9093",
         "fastquorum wire sniff --listen 127.0.0.1:19093 --to h1:9093 --out frames.jsonl",
         "fastquorum wire sniff --map :19091=h1:9093 --map :19092=h2:9093 --map :19093=h3:9093 --format json",
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="where clients connect to; port 0 takes a free one")
-    parser.add_argument("--to", metavar="HOST:PORT", help="the node that is asked")
+    parser.add_argument("--to", metavar="HOST:PORT", help="the node that gets the requests")
     parser.add_argument(
         "--map",
         metavar="LISTEN=TARGET",
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="one more pair of the same; may be repeated. A host that is left out is 127.0.0.1",
     )
     parser.add_argument("--out", metavar="FILE", help="write the JSON lines to this new file")
-    parser.add_argument("--overwrite", action="store_true", help="FILE may exist: what is in it is lost")
+    parser.add_argument("--overwrite", action="store_true", help="FILE may exist: its content is lost")
     parser.add_argument(
         "--format",
         choices=("table", "json"),
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _routes(arguments: argparse.Namespace) -> list[Route]:
     if (arguments.listen is None) != (arguments.to is None):
-        raise UsageError("--listen and --to belong together", "say both, or use --map LISTEN=TARGET")
+        raise UsageError("--listen and --to belong together", "give both, or use --map LISTEN=TARGET")
     pairs = [] if arguments.to is None else [("--listen", arguments.listen, "--to", arguments.to)]
     for text in arguments.map:
         listen, equals, target = text.partition("=")
@@ -91,7 +91,7 @@ def _routes(arguments: argparse.Namespace) -> list[Route]:
             raise UsageError(f"--map: {text!r} is not LISTEN=TARGET")
         pairs.append(("--map", listen, "--map", target))
     if not pairs:
-        raise UsageError("where to listen, and whom to ask?", "say --listen HOST:PORT and --to HOST:PORT")
+        raise UsageError("where to listen, and which node to pass on to?", "give --listen HOST:PORT and --to HOST:PORT")
     return [
         Route(parse_endpoint(one, _with_host(listen), port_min=0), parse_endpoint(other, _with_host(target)))
         for one, listen, other, target in pairs
@@ -143,7 +143,7 @@ class _Recorder:
 
     def __enter__(self) -> "_Recorder":
         if self._path is not None and not self._overwrite and Path(self._path).is_file():
-            raise UsageError(f"{self._path} is there already", "choose another name, or say --overwrite")
+            raise UsageError(f"{self._path} exists already", "choose another name, or give --overwrite")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -165,7 +165,7 @@ class _Recorder:
             try:
                 descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                raise UsageError(f"{self._path} cannot be written: {reason(error)}", "say another --out") from error
+                raise UsageError(f"{self._path} cannot be written: {reason(error)}", "give another --out") from error
             self._file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
         if self._printed == "table":
             print(table_header(with_server=self._with_server), flush=True)

@@ -20,11 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Print the APIs that are declared here, or the fields of one, in Kafka's notation: `12+` is version 12 and "
-        "all later ones. A tagged field stands in its struct's tag section under its number, in the versions said. A "
-        "field without a default is zero, empty, or a struct of defaults.\nNames of fields are those of Kafka's JSON, "
-        "of `wire decode` and of `wire replay --ignore`. With a version, its fields only, in the order of the bytes, "
-        "and how each begins: int16, int32 and uvarint are lengths or counts (uvarint: plus one), null_mark a byte "
-        "that says whether a struct follows.\nADVERTISED is what a node that serves the API names in ApiVersions.",
+        "all later ones. A tagged field is in its struct's tag section under its number, in the versions shown. A "
+        "field without a default is zero, empty, or a struct of defaults.\n"
+        "Names of fields are those of Kafka's JSON, of `wire decode` and of `wire replay --ignore`. With a version "
+        "only its fields are shown, in the order of the bytes, with how each begins: int16, int32 and uvarint are "
+        "lengths or counts (uvarint: plus one), null_mark a byte that says whether a struct follows.\n"
+        "ADVERTISED is the range that a node that serves the API names in ApiVersions.",
         "fastquorum wire spec",
         "fastquorum wire spec Fetch",
         "fastquorum wire spec 1:12",
@@ -135,23 +136,23 @@ def _title(cls: type[Message], version: int | None) -> list[str]:
     )
     if version is None:
         advertised = f", advertised {api.advertised}" if api else ""
-        said = f"{declared.name}{key}: versions {declared.versions}, flexible {declared.flexible}{advertised}"
+        heading = f"{declared.name}{key}: versions {declared.versions}, flexible {declared.flexible}{advertised}"
     else:
         is_flexible = "" if declared.flexible.has(version) else "not "
-        said = f"{declared.name}{key}: version {version}, {is_flexible}flexible"
+        heading = f"{declared.name}{key}: version {version}, {is_flexible}flexible"
         if api is not None:
             name, of = (
                 ("RequestHeader", api.request_header_version)
                 if declared.kind == "request"
                 else ("ResponseHeader", api.response_header_version)
             )
-            said += f", behind {name} v{of(version)}"
+            heading += f", behind {name} v{of(version)}"
     meaning = (cls.__doc__ or "").split("\n\n")[0]
-    return [said, *([" ".join(meaning.split())] if meaning else [])]
+    return [heading, *([" ".join(meaning.split())] if meaning else [])]
 
 
 def _find(name: str) -> Api | type[Message]:
-    """An API, one of its messages, a record or a header. UsageError with what may have been meant."""
+    """Find an API, one of its messages, a record or a header. UsageError suggests similar names."""
     if is_whole(name):
         if int(name) in API:
             return API[int(name)]
@@ -171,7 +172,7 @@ def _find(name: str) -> Api | type[Message]:
             raise UsageError(_undeclared(key), "`fastquorum wire spec` lists those that are")
     close = [known[each][0] for each in difflib.get_close_matches(_plain(name), known, n=3)]
     hint = f"did you mean {' or '.join(close)}?" if close else "`fastquorum wire spec` and `... --records` list them"
-    raise UsageError(f"{name!r} is no API and no record", hint)
+    raise UsageError(f"{name!r} is neither an API nor a record", hint)
 
 
 def _plain(name: str) -> str:
@@ -187,7 +188,7 @@ def _undeclared(key: int) -> str:
 def _version(text: str, cls: type[Message]) -> int:
     versions = cls.__wire__.versions
     if not is_whole(text):
-        raise UsageError(f"{text!r} is no version", f"{cls.__wire__.name} has {versions}")
+        raise UsageError(f"{text!r} is not a version", f"{cls.__wire__.name} has {versions}")
     if not versions.has(int(text)):
         raise UsageError(f"{cls.__wire__.name} has no version {text}", f"it has {versions}")
     return int(text)

@@ -18,7 +18,7 @@ class Pending(Protocol):
 
 
 class Appending(Protocol):
-    """What is needed of a `fastquorum.sync.Quorum`."""
+    """The part of `fastquorum.sync.Quorum` that the driver needs."""
 
     @property
     def append_nowait(self) -> Callable[[bytes | tuple[bytes, ...]], Pending]: ...

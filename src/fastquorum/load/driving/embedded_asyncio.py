@@ -26,7 +26,7 @@ class Pending(Protocol):
 
 
 class Appending(Protocol):
-    """What is needed of a `fastquorum.Quorum`."""
+    """The part of `fastquorum.Quorum` that the driver needs."""
 
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Pending: ...
     def append_each(self, values: list[bytes]) -> Sequence[Pending]: ...
@@ -34,7 +34,7 @@ class Appending(Protocol):
 
 
 async def generate(quorum: Appending, job: Job) -> int:
-    """As `generating.generate`, in the running loop."""
+    """Generate like `generating.generate`, in the running loop."""
     run = _Run(quorum, job)
     timer = Timer(asyncio.get_running_loop())
     try:
@@ -116,9 +116,9 @@ class _Run:
     def _watch(self, pending: Pending) -> None:
         if pending is not self._watched:
             self._watched = pending
-            pending.add_done_callback(self._heard)
+            pending.add_done_callback(self._on_settled)
 
-    def _heard(self, pending: Pending) -> None:
+    def _on_settled(self, pending: Pending) -> None:
         self._window.settle()
         if not self._window.pending:
             self.wake_when_idle()

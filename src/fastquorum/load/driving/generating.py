@@ -55,15 +55,15 @@ class Job:
     schedule: Schedule | None = None
     """None: closed loop, `in_flight_max` at a time, up to `end_ns`."""
     first_tick: int = 0
-    """Earlier ones were offered by somebody else."""
+    """First tick to offer; another worker offered the earlier ones."""
     end_ns: int = 0
-    """Of the schedule, too."""
+    """End of the closed loop and of the schedule (time.monotonic_ns)."""
     overtime_ns: int = OVERTIME_NS
     is_over: bool = field(default=False)
-    """Set from another thread: the user, or the parent, wants an end."""
+    """Set from another thread if the user or the parent ends the run early."""
 
     def last_ns(self, now_ns: int) -> int:
-        """A generator that began now sends nothing later than this: what is due has had its chance by then."""
+        """Return when a generator that began now stops sending; overdue appends are given up then."""
         return max(self.end_ns, now_ns) + self.overtime_ns
 
 

@@ -1,4 +1,4 @@
-"""Who leads, asked of any node by Kafka's Metadata request. Source: the Kafka protocol guide."""
+"""Finds the leader by Kafka's Metadata request to any node. Source: the Kafka protocol guide."""
 
 import contextlib
 import threading
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> Found:
-    """Ask one after the other, each once at least, until somebody knows. NotReady; UsageError: there is no such topic,
+    """Ask one node after the other, each at least once, until one knows. NotReady; UsageError: there is no such topic,
     and nothing is written into another."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -42,7 +42,7 @@ def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> 
                 reasons.append(str(error))
                 continue
             except PeerProtocolError as error:
-                raise PeerProtocolError(f"{endpoint.address} answers, but no Kafka protocol: {error}") from error
+                raise PeerProtocolError(f"{endpoint.address} answers, but not in Kafka's protocol: {error}") from error
             if found is not None:
                 return found
             reasons.append(f"{endpoint.address} knows no leader")
@@ -93,11 +93,11 @@ def _ask(endpoint: Endpoint, topic: str) -> Found | None:
     with contextlib.closing(Connection(endpoint, deadline)) as connection:
         response = connection.request(request, METADATA_VERSION, deadline)
     assert isinstance(response, MetadataResponse)
-    for told in response.topics:
-        if told.error_code in _NO_TOPIC:
+    for topic_metadata in response.topics:
+        if topic_metadata.error_code in _NO_TOPIC:
             where = endpoint.address
             raise UsageError(f"{where} has no topic {topic!r}", "--topic NAME is the log to load")
-        for partition in told.partitions:
+        for partition in topic_metadata.partitions:
             for node in response.brokers:
                 if partition.partition_index == 0 and node.node_id == partition.leader_id:
                     return Found(node.node_id, partition.leader_epoch, Endpoint(LISTENER_NAME, node.host, node.port))

@@ -1,7 +1,7 @@
 """What the generator itself costs: its own loop and driver against a target that does nothing.
 
 A rate near this one is more than the generator can offer, whatever it drives. Measured in the thread's processor time:
-a wait, or another process that has the processor, is no work of the generator's.
+a wait, or another process on the processor, is not the generator's work.
 """
 
 import asyncio

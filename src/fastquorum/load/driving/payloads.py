@@ -1,4 +1,4 @@
-"""What is appended: made before the run, from a seed, and used over and over.
+"""The appends of a run, made before it from a seed, and used over and over.
 
 `values` are incompressible bytes; `keys` the same with a key, a quarter of the keys taking three quarters of the
 records. The others have the shapes and sizes of a Kafka controller's records: `topics` creates topics (one append is a
@@ -21,11 +21,11 @@ from fastquorum.wire.records.topics import PartitionChangeRecord, PartitionRecor
 
 APPENDS_MAX: Final = 4096
 BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of what is made ahead."""
+"""Bytes that are made ahead."""
 APPEND_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Eight times what a log takes as one batch unless it is told otherwise; all that is made ahead stays in memory."""
+"""Largest append: eight times a log's default batch limit. All that is made ahead stays in memory."""
 RECORD_BYTES_LEAST: Final = 7
-"""What a batch needs for a record without anything in it."""
+"""Bytes of an empty record in a batch."""
 KEYS: Final = 1024
 KEY_BYTES: Final = 16
 BROKERS: Final = 12
@@ -89,7 +89,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def make_payloads(plan: Plan) -> Payloads:
-    """As the plan has it. The same plan makes the same bytes. Raises as `check_plan`."""
+    """Make the payloads of a plan: the same plan makes the same bytes. Raises like `check_plan`."""
     check_plan(plan)
     chance = random.Random(plan.seed)
     records = _RECORDS[plan.workload](plan, chance)

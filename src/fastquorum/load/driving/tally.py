@@ -27,7 +27,7 @@ def kind_of(error: FastQuorumError) -> str:
 
 
 class Tally:
-    """Of one phase of one worker. `latencies` may be appended to from any thread."""
+    """The counts of one phase of one worker. Any thread may append to `latencies`."""
 
     def __init__(self, report: Report, phase: int, now_ns: int) -> None:
         self.latencies: list[int] = []

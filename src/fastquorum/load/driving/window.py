@@ -22,7 +22,7 @@ class Pending(Protocol):
 
 
 class Appending(Protocol):
-    """What is needed of a `fastquorum.Quorum` or `fastquorum.sync.Quorum`."""
+    """The part of `fastquorum.Quorum` and `fastquorum.sync.Quorum` that the window needs."""
 
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Any: ...
     def append_each(self, values: list[bytes]) -> Sequence[Any]: ...
@@ -39,12 +39,12 @@ class Window(Generic[_P]):
         self.pending: deque[_P] = deque()
         """Oldest first."""
         self._intended_ns: deque[int] = deque()
-        """Of each of them; not in pairs, which Python's garbage collector would have to look at."""
+        """Intended time of each pending append; not in pairs, which Python's garbage collector would have to scan."""
         self._append = quorum.append_nowait
         self._append_each = quorum.append_each
 
     def offer(self, appends: list[Append], intended_ns: int) -> None:
-        """Send them all; of those that are refused the tally is told."""
+        """Send them all; the tally counts refused ones."""
         if any(len(each.values) != 1 for each in appends):
             self._offer_one_by_one(appends, intended_ns)
             return
@@ -102,7 +102,7 @@ class Window(Generic[_P]):
 
 
 def _error_of(pending: Pending) -> FastQuorumError | None:
-    """Of one whose fate is known."""
+    """Return the error of a settled append; None if it succeeded."""
     try:
         pending.result()
     except FastQuorumError as error:

@@ -175,7 +175,7 @@ class WireDriver:
                 self._flush(connection)
             if readable:
                 self._receive(connection)
-                if self._socket is connection:  # else it leads no longer, and what is unsent waits for who does
+                if self._socket is connection:  # else it no longer leads, and unsent appends wait for the new leader
                     self._put()
                     self._flush(connection)
         except OSError:
@@ -258,5 +258,5 @@ class WireDriver:
             self._unsent.popleft()
             self._tally.errors["timeout"] += 1
         if self._waiting and next(iter(self._waiting.values()))[0] < horizon_ns:
-            # No answer for one is no answer for those behind it: answers come in order.
+            # Without a response for one there is none for those behind it: responses come in order.
             self._disconnect()

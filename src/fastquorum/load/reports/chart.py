@@ -12,12 +12,12 @@ from fastquorum.pages.text import number
 _BIN_S: Final = 0.1
 _BINS_MAX: Final = 600
 _STEPS_DRAWN: Final = 6
-"""Of a sweep, in the chart by percentile; more lines than this nobody can tell apart."""
+"""Most steps of a sweep in the chart by percentile: more lines cannot be told apart."""
 _LAST_NINES: Final = 1e6
 
 
 def charts_of(result: Result) -> list[Chart]:
-    """All that there is to draw: of a sweep the load, of a single run the timeline, of both the percentiles."""
+    """Return all charts: for a sweep over load, for a single run the timeline, for both the percentiles."""
     if result["format"] == SWEEP_FORMAT:
         return [*_over_load(result), _by_percentile(_chosen(result["steps"]))]
     return [_by_percentile([result]), *_timeline(result)]
@@ -109,9 +109,11 @@ def _timeline(result: Result) -> list[Chart]:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))
     marks = [Marker(each["t_s"], f"kill -9 of node {each['node_id']}", is_bad=True) for each in result["kills"]]
     marks += [Marker(each["t_s"], f"node {each['leader']} leads epoch {each['epoch']}") for each in result["elections"]]
-    heard = [(_middle_s(point), point) for point in _with_gaps(points)]
+    points_with_gaps = [(_middle_s(point), point) for point in _with_gaps(points)]
     latencies = [
-        Series(name, [(at, point[f"{name}_us"] if point["acknowledged"] else math.nan) for at, point in heard])
+        Series(
+            name, [(at, point[f"{name}_us"] if point["acknowledged"] else math.nan) for at, point in points_with_gaps]
+        )
         for name in ("p50", "p99", "max")
     ]
     x = Axis("seconds since the start")
@@ -119,7 +121,7 @@ def _timeline(result: Result) -> list[Chart]:
         Chart("timeline-rate", "Timeline: records per second", x, Axis("records/s"), rates, marks),
         Chart(
             "timeline-latency",
-            "Timeline: latency of what was acknowledged",
+            "Timeline: latency of acknowledged appends",
             x,
             Axis("latency, us", "log"),
             latencies,
@@ -129,7 +131,7 @@ def _timeline(result: Result) -> list[Chart]:
 
 
 def _middle_s(point: Result) -> float:
-    """Of the interval that a point of the timeline is of."""
+    """Return the middle of a point's interval, in seconds."""
     return float(max(point["t_s"] - min(point["span_s"], _BIN_S) / 2, 0.0))
 
 
@@ -138,10 +140,10 @@ def _or_nan(value: float | None) -> float:
 
 
 def _with_gaps(points: Sequence[Result]) -> list[Result]:
-    """With a silent one in front of each that says of a long time what only its end was like."""
-    heard: list[Result] = []
+    """Return the points, with an empty one before each whose long interval had acknowledgements only at its end."""
+    points_with_gaps: list[Result] = []
     for point in points:
-        if point["span_s"] > 2 * _BIN_S and heard:
-            heard.append({**point, "t_s": point["t_s"] - _BIN_S, "acknowledged": 0})
-        heard.append(point)
-    return heard
+        if point["span_s"] > 2 * _BIN_S and points_with_gaps:
+            points_with_gaps.append({**point, "t_s": point["t_s"] - _BIN_S, "acknowledged": 0})
+        points_with_gaps.append(point)
+    return points_with_gaps

@@ -15,11 +15,11 @@ from fastquorum.small_files import read_small_file
 
 _SUFFIX: Final = ".json"
 BYTES_MAX: Final = 1 << 26
-"""Of a result: a sweep's has some hundred kilobytes."""
+"""Largest result file; a sweep's has some hundred kilobytes."""
 
 
 def save(directory: str, result: Result) -> str:
-    """The path of the new file. OSError if it cannot be written."""
+    """Write a result; return the path of the new file. OSError if it cannot be written."""
     os.makedirs(directory, exist_ok=True)
     name = _name(result)
     number = 1
@@ -47,9 +47,11 @@ def read(path: str) -> Result:
     except UsageError as error:
         raise UsageError(f"{path} {error.detail}", "name a result, or a history's directory") from error
     except ValueError as error:
-        raise UsageError(f"{path} is no JSON: {error}", "name a result of `fastquorum load`") from error
+        raise UsageError(f"{path} is not JSON: {error}", "name a result of `fastquorum load`") from error
     if not isinstance(result, dict) or result.get("format") not in (FORMAT, SWEEP_FORMAT):
-        raise UsageError(f"{path} is no result of `fastquorum load`", f"its format is to be {FORMAT} or {SWEEP_FORMAT}")
+        raise UsageError(
+            f"{path} is not a result of `fastquorum load`", f"its format must be {FORMAT} or {SWEEP_FORMAT}"
+        )
     return result
 
 

@@ -43,7 +43,7 @@ def _row(step: Result) -> list[str]:
 
 
 def _figure(step: Result, name: str) -> str:
-    """Of nothing that was acknowledged there is none."""
+    """Return a latency in microseconds, `-` if nothing was acknowledged."""
     value = step["latency_us"][name]
     return "-" if value is None else f"{value:,.0f}"
 
@@ -55,8 +55,9 @@ def _what(steps: Sequence[Result]) -> str:
     size = f"{plan['record_bytes']} B records" if plan["workload"] in ("values", "keys") else "metadata records"
     count = plan["records_per_append"]
     return (
-        f"Workload {plan['workload']}, {size}, {count} to an append; driver {plan['driver']}"
-        f"{', ' + plan['api'] + ' API' if plan['driver'] == 'embedded' else ''}; {plan['seconds']:g} s each."
+        f"Workload {plan['workload']}, {size}, {count} an append; driver "
+        f"{plan['driver']}{', ' + plan['api'] + ' API' if plan['driver'] == 'embedded' else ''}; {plan['seconds']:g} s "
+        "each."
     )
 
 
@@ -75,10 +76,10 @@ def _cards(result: Result, is_sweep: bool) -> Iterator[Card]:
         knee, overload = result["knee"], result["overload"]
         yield Card("knee, records/s", f"{knee['achieved_per_s']:,.0f}" if knee else "not found")
         if knee:
-            yield Card("p50 there, us", f"{knee['latency_us']['p50']:,.0f}")
-            yield Card("p99 there, us", f"{knee['latency_us']['p99']:,.0f}")
+            yield Card("p50 at the knee, us", f"{knee['latency_us']['p50']:,.0f}")
+            yield Card("p99 at the knee, us", f"{knee['latency_us']['p99']:,.0f}")
         if overload:
-            yield Card("kept when offered twice as much", f"{overload['achieved_over_knee']:.0%}")
+            yield Card("kept when twice as much is offered", f"{overload['achieved_over_knee']:.0%}")
         return
     yield Card("achieved, records/s", f"{result['achieved_per_s']:,.0f}")
     yield Card("offered, records/s", f"{result['offered_per_s']:,.0f}")

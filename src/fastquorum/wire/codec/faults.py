@@ -109,7 +109,7 @@ def _fixed_fault(value: Any, wire_type: WireType[Any], path: str) -> tuple[str, 
             fits = True
         except (struct.error, OverflowError):
             fits = False
-    return None if fits else (path, f"{value!r} is no {wire_type.name}")
+    return None if fits else (path, f"{value!r} is not of type {wire_type.name}")
 
 
 def _string_fault(value: Any, path: str) -> tuple[str, str] | None:

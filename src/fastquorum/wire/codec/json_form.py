@@ -133,11 +133,11 @@ class _Reader:
                 return float(value)
             case (("int8" | "int16" | "uint16" | "int32" | "int64"), int()) if not isinstance(value, bool):
                 return self.integer(wire_type, value, path)
-        raise self.refuse(path, f"{value!r} is no {wire_type.name}")
+        raise self.refuse(path, f"{value!r} is not of type {wire_type.name}")
 
     def integer(self, wire_type: WireType[Any], value: int, path: str) -> int:
         bits = 8 * wire_type.size
         low, high = (0, 2**bits) if wire_type.name == "uint16" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
         if not low <= value < high:
-            raise self.refuse(path, f"{value} is no {wire_type.name}")
+            raise self.refuse(path, f"{value} is not of type {wire_type.name}")
         return value

@@ -56,10 +56,10 @@ class Acts:
         self._say = screen.say
         self._replicas = min(len(members), REPLICAS_MAX)
         self._epochs: dict[NodeId, int] = {}
-        """Of the brokers that were admitted, the latest."""
+        """The latest broker epoch of each admitted broker."""
         self.ledger: list[Change] = []
         self.refusals: list[str] = []
-        """Kafka's names of what stale requests were answered, as they should be."""
+        """Kafka's names of the errors that stale requests got, as they should."""
         self.kills = 0
         self.fenced_after_s = 0.0
         self.taken_over_after_s = 0.0
@@ -89,12 +89,12 @@ class Acts:
         self._say(f"of these {_leads(image)}")
 
     def _kill_broker(self) -> NodeId:
-        """Of the one that leads most."""
+        """Kill the broker that leads most partitions; return its id."""
         before = self._client.committed().image
         victim = max(self._members, key=lambda each: (len(led_by(before, each)), -each))
         led = led_by(before, victim)
         if not led:
-            raise FatalError("no broker leads anything: there is nobody to take a lead from")
+            raise FatalError("no broker leads anything: there is no lead to take away")
         self._members[victim].kill()
         self.kills += 1
         began = time.monotonic()
@@ -104,7 +104,7 @@ class Acts:
         moved = sum(_is_led_by_another(after, each) for each in led)
         now = "all of it has another leader"
         if moved < len(led):
-            now = f"{moved} have another leader, {len(led) - moved} none, as nobody else was in sync"
+            now = f"{moved} have another leader, {len(led) - moved} none, as no other replica was in sync"
         self._say(f"its session is over: fenced after {self.fenced_after_s:.2f} s; of what it led, {now}")
         self._act_for_the_dead(victim, led[0])
         return victim
@@ -151,14 +151,14 @@ class Acts:
         in_sync = [each for each in held if victim in each.partition.isr]
         self._say(
             f"broker {victim} is started again: unfenced under epoch {epoch}, in the ISR of {len(in_sync)} of its "
-            f"{len(held)} partitions (the brokers of this play copy no data, so nobody proposes it for more)"
+            f"{len(held)} partitions (the brokers of this demo copy no data, so no leader proposes it for more)"
         )
         code = self._client.beat(victim, stale)
         self._refused(f"a heartbeat in its name under the former epoch {stale}", code, ErrorCode.STALE_BROKER_EPOCH)
         self._create("returns")
 
     def _leave(self) -> None:
-        """Of the one that leads most of what others could lead, and least of what they could not."""
+        """Stop the broker that leads most partitions that others could lead, and fewest that they could not."""
         before = self._client.committed().image
         leaver = max(self._members, key=lambda each: (_movable(before, each), -len(led_by(before, each)), -each))
         led = led_by(before, leaver)
@@ -166,10 +166,10 @@ class Acts:
         last = self._members[leaver].leave()
         after = self._await_fenced(leaver, Left)
         moved = sum(_is_led_by_another(after, each) for each in led)
-        nobody = f", {len(led) - moved} have nobody to lead them" if moved < len(led) else ""
+        nobody = f", {len(led) - moved} have no broker that can lead them" if moved < len(led) else ""
         self._say(f"{moved} of {len(led)} moved to others first{nobody}; then it was {last.reason}")
         if last.reason != LET_GO:
-            raise FatalError(f"broker {leaver} went without leave: {last.reason}")
+            raise FatalError(f"broker {leaver} stopped without the controller's permission: {last.reason}")
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
@@ -208,19 +208,19 @@ class Acts:
 
     def _refused(self, what: str, code: str, expected: ErrorCode) -> None:
         if code != error_name(expected):
-            raise FatalError(f"{what} is answered {code}, not {error_name(expected)}")
+            raise FatalError(f"{what} got {code}, not {error_name(expected)}")
         self.refusals.append(code)
         self._say(f"{what} is refused: {code}")
 
 
 def _is_led_by_another(image: Image, shard: Shard) -> bool:
-    """Than when the shard was looked at."""
+    """Is the shard now led by another broker than when it was read?"""
     partition = image.topics.partition(shard.topic_id, shard.number)
     return partition is not None and partition.leader not in (NO_NODE, shard.partition.leader)
 
 
 def _movable(image: Image, broker_id: NodeId) -> int:
-    """How much of what it leads another one is in sync for."""
+    """Count the partitions it leads for which another replica is in sync."""
     return sum(len(each.partition.isr) > 1 for each in led_by(image, broker_id))
 
 

@@ -40,7 +40,7 @@ class ClusterClient:
         self._client.close()
 
     def active_controller(self, former: NodeId = NO_NODE) -> NodeId:
-        """Who it is, once that is another than `former`. NotReady."""
+        """Wait until a controller other than `former` leads; return its id. NotReady if none does in time."""
         deadline = Deadline(ANSWER_S)
         while True:
             self._client.forget_leader()
@@ -48,7 +48,7 @@ class ClusterClient:
             if leader not in (former, NO_NODE):
                 return leader
             if deadline.is_over:
-                raise NotReady(f"nobody takes over from controller {former}")
+                raise NotReady(f"no controller takes over from controller {former}")
             time.sleep(LOOK_AGAIN_S)
 
     def committed(self) -> Fold:
@@ -67,30 +67,30 @@ class ClusterClient:
             time.sleep(LOOK_AGAIN_S)
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> Created:
-        """A topic, placed by the controller. UsageError if it is refused, ChangeUnknown."""
+        """Create a topic, placed by the controller. UsageError if it is refused; ChangeUnknown."""
         deadline = Deadline(ANSWER_S)
-        asked = CreateTopicsRequest.CreatableTopic(
+        topic = CreateTopicsRequest.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[]
         )
         asking = self._asking(deadline, f"topic {name} was created")
-        request = CreateTopicsRequest(topics=[asked], timeout_ms=deadline.left_ms)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
         answer = asking.ask(
-            request, _CREATE_TOPICS_VERSION, CreateTopicsResponse, lambda told: only(told.topics).error_code
+            request, _CREATE_TOPICS_VERSION, CreateTopicsResponse, lambda response: only(response.topics).error_code
         )
-        told = only(answer.topics)
-        asking.check(told.error_code, told.error_message)
-        return Created(told.name, told.topic_id, told.num_partitions)
+        result = only(answer.topics)
+        asking.check(result.error_code, result.error_message)
+        return Created(result.name, result.topic_id, result.num_partitions)
 
     def beat(self, broker_id: NodeId, epoch: int) -> str:
-        """A heartbeat in a broker's name, under a token it had: Kafka's name of what is answered."""
+        """Send a heartbeat in a broker's name, under a token it had; return Kafka's name of the error code."""
         request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=epoch)
         asking = self._asking(Deadline(ANSWER_S), f"broker {broker_id} was heard")
-        answer = asking.ask(request, _HEARTBEAT_VERSION, BrokerHeartbeatResponse, lambda told: told.error_code)
+        answer = asking.ask(request, _HEARTBEAT_VERSION, BrokerHeartbeatResponse, lambda response: response.error_code)
         return error_name(answer.error_code)
 
     def claim_isr(self, broker_id: NodeId, epoch: int, topic_id: Uuid, number: int, former: tuple[int, int]) -> str:
-        """A partition's ISR of itself alone, proposed in the name of a broker that led it, under the leader epoch and
-        partition epoch of that time: Kafka's name of what is answered."""
+        """Propose an ISR of one broker in the name of a broker that led the partition, under the leader epoch and
+        partition epoch of that time; return Kafka's name of the error code."""
         leader_epoch, partition_epoch = former
         topic = AlterPartitionRequest.TopicData
         claimed = topic.PartitionData(
@@ -103,11 +103,13 @@ class ClusterClient:
             broker_id=broker_id, broker_epoch=epoch, topics=[topic(topic_id=topic_id, partitions=[claimed])]
         )
         asking = self._asking(Deadline(ANSWER_S), f"broker {broker_id} changed an ISR")
-        answer = asking.ask(request, _ALTER_PARTITION_VERSION, AlterPartitionResponse, lambda told: told.error_code)
+        answer = asking.ask(
+            request, _ALTER_PARTITION_VERSION, AlterPartitionResponse, lambda response: response.error_code
+        )
         return error_name(answer.error_code or only(only(answer.topics).partitions).error_code)
 
     def _asking(self, deadline: Deadline, change: str) -> ControllerClient:
-        # The demo's own cluster goes with it, whatever became of the change.
+        # The demo's cluster ends with the demo, whatever became of the change.
         return ControllerClient(
             self._client, deadline, change=change, look="fastquorum image", tells_interruption=False
         )

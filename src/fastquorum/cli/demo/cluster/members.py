@@ -36,14 +36,15 @@ class Standing(NamedTuple):
     reason: str
     """Why it may not act; empty if it may."""
     controller: NodeId | None
-    """The active one, as far as it knows."""
+    """The active controller, as far as the broker knows."""
     holds: int
+    """Partitions that it has a replica of."""
     leads: int
-    """Of the partitions it holds."""
+    """Partitions that it leads."""
 
 
 class Member(Program):
-    """One broker: while it runs, a process."""
+    """One broker, and its process while it runs."""
 
     def __init__(self, broker_id: NodeId, options: dict[str, Any], errors_path: str) -> None:
         command = [sys.executable, "-m", "fastquorum.cli.demo.cluster.member", json.dumps(options)]

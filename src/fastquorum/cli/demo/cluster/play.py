@@ -75,7 +75,7 @@ def _act(root: str, count: int, nodes: Nodes, kernels: Kernels, screen: Screen) 
             except FastQuorumError as error:
                 problems.append(str(error))
         # First, as each broker that went would be one more change, and the last one has nobody to hand over to.
-        screen.say("the controllers stop, and what is left of the brokers is ended")
+        screen.say("the controllers stop, and so do the remaining brokers")
         unwell = nodes.stop(caught_up_leader(nodes, kernels))
     finally:
         for member in members.values():

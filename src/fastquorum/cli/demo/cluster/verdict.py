@@ -21,9 +21,9 @@ class Walk(NamedTuple):
 
     directory: str
     ends: list[Offset]
-    """Of every batch, exclusive, ascending."""
+    """End offset of each batch, exclusive, ascending."""
     images: list[Image]
-    """After each of them."""
+    """The image after each batch."""
     elections: int
     problems: list[str]
 
@@ -65,7 +65,7 @@ def judge(directories: Sequence[str], ledger: Sequence[Change], kernels: Kernels
     for walk in walks:
         missing = [change for change in ledger if not _holds(walk, change)]
         lost |= set(missing)
-        problems += [f"{walk.directory}: {words_of(change)} was acknowledged, and is not there" for change in missing]
+        problems += [f"{walk.directory}: {words_of(change)} was acknowledged, and is missing" for change in missing]
         led = _fenced_leads(walk)
         fenced_leads = max(fenced_leads, len(led))
         problems += [f"{walk.directory}: {words}" for words in led.values()]
@@ -170,7 +170,7 @@ def _why_not(image: Image, broker_id: NodeId) -> str:
 
 
 def _unasked_fencings(walk: Walk, ledger: Sequence[Change]) -> Iterator[str]:
-    """Of brokers that were alive, and did not go: the machine may have kept one waiting for longer than its session."""
+    """Yield fencings of brokers that lived and did not leave. A slow machine may delay one beyond its session."""
     expected = {(change.broker_id, change.epoch) for change in ledger if isinstance(change, Fenced | Left)}
     before = EMPTY
     for end, image in zip(walk.ends, walk.images, strict=True):
@@ -178,7 +178,7 @@ def _unasked_fencings(walk: Walk, ledger: Sequence[Change]) -> Iterator[str]:
             former = before.brokers.get(broker.id)
             is_new = former is not None and former.epoch == broker.epoch and broker.fenced and not former.fenced
             if is_new and (broker.id, broker.epoch) not in expected:
-                yield f"below offset {end} broker {broker.id} is fenced, and had neither been killed nor told to go"
+                yield f"below offset {end} broker {broker.id} is fenced, and was neither killed nor asked to leave"
         before = image
 
 
