@@ -22,7 +22,7 @@ PEERS = ("aiokafka", "confluent-kafka", "crc32c", "fastcrc", "google-crc32c", "k
 
 
 def facts(directory: str) -> dict[str, Any]:
-    """As JSON. `directory` is where the benchmark's files lie."""
+    """Return facts about the machine, for JSON. `directory` holds the benchmark's files."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": _commit(),

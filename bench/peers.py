@@ -100,13 +100,13 @@ def _decoded_by(reader: Any, batch: bytes) -> Callable[[], Any]:
 
 
 class Codec(NamedTuple):
-    """One library's way with one message's body."""
+    """The codec of one library for one message's body."""
 
     encode: Callable[[], bytes]
-    """Of the message that it had decoded from the frame's body."""
+    """Encodes the message that it had decoded from the frame's body."""
     decode: Callable[[], Any]
     encode_again: Callable[[Any], bytes]
-    """What it decoded, back to bytes: to see that it read all of it."""
+    """Encodes what it decoded, to see that it read all of it."""
 
 
 def message_codecs(name: str, version: int, body: bytes) -> dict[str, Codec]:

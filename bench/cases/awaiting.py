@@ -47,18 +47,18 @@ async def _awaited(
     waiting: list[Any] = []
 
     def tell() -> None:
-        told = waiting[:]
+        settled = waiting[:]
         waiting.clear()
-        settle_all(told, 1)
+        settle_all(settled, 1)
 
     async def wait() -> int:
-        told = 0
+        total = 0
         for _ in range(turns):
             outcome = new(loop)
             if not waiting:
                 loop.call_soon(tell)
             waiting.append(outcome)
-            told += await outcome
-        return told
+            total += await outcome
+        return total
 
     return list(await asyncio.gather(*(wait() for _ in range(TASKS))))

@@ -41,10 +41,10 @@ def _ours(name: Any, role: Role) -> Contender:
     def exchange() -> list[bytes]:
         batch = kernels.encode_values([VALUE], base_offset=0, leader_epoch=0, timestamp_ms=1_700_000_000_000)
         data = ProduceRequest.TopicProduceData.PartitionProduceData(records=batch)
-        asked = ProduceRequest(
+        request = ProduceRequest(
             acks=-1, timeout_ms=30_000, topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])]
         )
-        frame = frames.encode_request(request_header(asked, VERSION, 1, "rdkafka"), asked)
+        frame = frames.encode_request(request_header(request, VERSION, 1, "rdkafka"), request)
         header, read = frames.decode_request(frame)
         values = kernels.decode_values(read.topic_data[0].partition_data[0].records)  # type: ignore[attr-defined]
         answered = frames.encode_response(header.correlation_id, ApiKey.PRODUCE, VERSION, answer)

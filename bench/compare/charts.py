@@ -100,7 +100,7 @@ def _latency(axes: Any, found: Mapping[str, Any], styles: Mapping[str, Any], tit
 
 
 def _not_sent(rounds: Sequence[Mapping[str, Any]]) -> str:
-    """Whose latencies are of a part of the appends only."""
+    """Return a note if the latencies are those of a part of the appends only."""
     lost = sum(each["not_sent"] + each["errors"] for each in rounds)
     return f", {lost / (lost + sum(each['commits'] for each in rounds)):.0%} not sent" if lost else ""
 

@@ -17,11 +17,11 @@ from fastquorum.observe.process import cpu_s_of
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEDULERS_CLOCK = 2
-"""Of a process's clocks: CPUCLOCK_SCHED."""
+"""The clock CPUCLOCK_SCHED of a process."""
 LEADER_S = 90.0
-"""Until somebody leads, JVMs and elections included."""
+"""Longest wait for a leader, JVMs and elections included."""
 GRACE_S = 60.0
-"""A run that takes so much longer than it was given hangs."""
+"""A run that takes so much longer than planned hangs."""
 STOP_S = 10.0
 
 
@@ -91,11 +91,11 @@ class Process:
 
     def _failed(self, what: str) -> ContenderFailed:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
-        said = f"; it said: {' / '.join(lines[-3:])[-400:]}" if lines else ""
-        return ContenderFailed(f"{self.name} {what}{said}")
+        last_lines = f"; it said: {' / '.join(lines[-3:])[-400:]}" if lines else ""
+        return ContenderFailed(f"{self.name} {what}{last_lines}")
 
     def cpu_us(self) -> float:
-        """User and system time so far."""
+        """Return its user and system time so far."""
         return cpu_s_of(self.pid) * 1e6
 
     def ask_to_end(self) -> None:
@@ -202,7 +202,7 @@ class Cluster(Started):
         return self._leader
 
     def cpu_us(self) -> dict[str, float]:
-        """Of each process so far."""
+        """Return the processor time of each process so far."""
         return {each.name: each.cpu_us() for each in (*self._members, *([self._client] if self._client else []))}
 
     def run(self, workload: Workload, seconds: float) -> Figures:

@@ -1,4 +1,4 @@
-"""Who is compared, how each is started, and with which settings."""
+"""The contenders, how each is started, and with which settings."""
 
 import importlib.util
 import json
@@ -31,7 +31,7 @@ class Contender:
     role: str = PEER
     note: str = ""
     warm_s: float = 1.0
-    """Of load before anything is measured: just-in-time compilers, connections."""
+    """Seconds of load before anything is measured: just-in-time compilers, connections."""
     workloads: Sequence[Workload] = WORKLOADS
 
 
@@ -207,12 +207,12 @@ def _leads_zookeeper(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(b"srvr")
-            said = b""
+            response = b""
             while got := connection.recv(4096):
-                said += got
+                response += got
     except OSError:
         return False
-    return b"Mode: leader" in said
+    return b"Mode: leader" in response
 
 
 # --- Python -----------------------------------------------------------------------------------------------------------

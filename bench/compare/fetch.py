@@ -25,7 +25,7 @@ GO_SHA256: Final = {
     "amd64": "30c2b1bf7dcc88d3eb0a1364e47ddd9128edb3110a30e8a0ef61cd5856b31de7",
     "arm64": "02b36b6787b3ac767668f630e2998df45a3b1f9ffee08d1bf3ef6487cd658d99",
 }
-"""Of the toolchain's zip on the Go module proxy."""
+"""SHA-256 of the toolchain's zip on the Go module proxy."""
 GO_PROXY: Final = "https://proxy.golang.org"
 MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 PACKAGES: Final = ("kazoo==2.11.0", "pysyncobj==0.3.17")
@@ -62,8 +62,8 @@ def _go() -> Path:
     """A Go that fetches newer toolchains by itself (1.21 and later), else one from the module proxy."""
     found = shutil.which("go")
     if found is not None:
-        said = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
-        version = re.match(r"go1\.(\d+)", said)
+        printed = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+        version = re.match(r"go1\.(\d+)", printed)
         if version is not None and int(version[1]) >= 21:
             return Path(found)
     machine = MACHINES.get(platform.machine())

@@ -15,11 +15,11 @@ from bench.compare.workload import VALUE_BYTES, Figures, Workload, parse
 NAME = "C floor"
 FIRST_COMMITS, COMMITS_MIN = 100, 60
 BYTES_MAX = 256 << 20
-"""Of each process's file: it is filled with zeros before."""
+"""Size of each process's file, which is filled with zeros before."""
 
 
 class Floor:
-    """Takes about as long as it is told: remembers from slice to slice how fast a group was."""
+    """Runs for about a given time: it remembers from slice to slice how fast a group was."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self._groups_per_s = directory, dict[str, float]()
@@ -49,10 +49,10 @@ def group_records(workload: Workload) -> int:
 
 
 def group_bytes(records: int) -> int:
-    """Of a v2 record batch with so many values."""
+    """Return the size of a v2 record batch with so many values."""
     return BATCH_OVERHEAD + records * (RECORD_OVERHEAD + VALUE_BYTES)
 
 
 def settle_disk() -> None:
-    """What an earlier contender left unwritten is not to be paid by the next."""
+    """Sync the disk, so that a contender does not pay for the unwritten pages of an earlier one."""
     os.sync()

@@ -24,7 +24,7 @@ class Lengths:
     slice_s: float = 2.0
     floor_s: float = 0.5
     warm_share: float = 1.0
-    """Of a contender's own warm-up."""
+    """Part of a contender's own warm-up."""
     settles_disk: bool = True
     """Whether to wait, between two contenders, for the whole system's unwritten pages."""
 
@@ -46,9 +46,9 @@ class Taken:
     skipped: dict[str, str] = field(default_factory=dict)
     """Contender and why it was left out."""
     stolen: list[float] = field(default_factory=list)
-    """Of each round: the share of the CPU time wanted that a hypervisor gave to other machines."""
+    """For each round the share of the CPU time wanted that a hypervisor gave to other machines."""
     failures: list[str] = field(default_factory=list)
-    """What was lost on the way: a slice, a round of a contender."""
+    """Lost parts: a slice, a round of a contender."""
 
 
 class Comparison:

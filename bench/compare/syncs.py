@@ -38,7 +38,7 @@ class Counted:
 class SyncCount:
     commits: int
     per_commit: Sequence[float]
-    """Of each node."""
+    """Syncs per commit of each node."""
     uses_ring: bool
     why_unknown: str = ""
 

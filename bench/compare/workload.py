@@ -55,14 +55,14 @@ class Figures:
     """Values committed."""
     seconds: float
     percentiles_us: Mapping[float, float]
-    """Of an append's latency, by percent."""
+    """Percentiles of an append's latency, by percent."""
     errors: int = 0
     not_sent: int = 0
     """Values that an open loop had no room for within its time."""
     error: str = ""
-    """The last one."""
+    """The last error."""
     cpu_us: float = 0.0
-    """Of all processes, user and system."""
+    """Processor time of all processes, user and system."""
     cpu_us_by_process: Mapping[str, float] = field(default_factory=dict)
 
     @property

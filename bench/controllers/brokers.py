@@ -36,7 +36,7 @@ FIRST_ID: Final = 101
 class Broker:
     id: NodeId
     epoch: int = -1
-    heard_at: float = 0.0
+    answered_at: float = 0.0
     """When its last heartbeat was answered, by time.monotonic."""
     is_fenced: bool = True
 
@@ -115,30 +115,30 @@ class Brokers:
     async def beat(self, broker: Broker, *, want_fence: bool = False) -> BrokerHeartbeatResponse:
         """BadAnswer: it is refused."""
         answer = await next(self._turns).ask(_heartbeat(broker, want_fence), HEARTBEAT_VERSION, BrokerHeartbeatResponse)
-        self._heard(broker, answer)
+        self._on_response(broker, answer)
         return answer
 
     def send_beat(self, broker: Broker, then: Callable[[], None]) -> None:
-        """Without waiting for its answer; `then` is called when that is in."""
+        """Send a heartbeat, and do not wait; `then` is called when the response is in."""
 
-        def heard(answer: BrokerHeartbeatResponse) -> None:
-            self._heard(broker, answer)
+        def on_response(answer: BrokerHeartbeatResponse) -> None:
+            self._on_response(broker, answer)
             then()
 
-        next(self._turns).request(_heartbeat(broker, False), HEARTBEAT_VERSION, heard)
+        next(self._turns).request(_heartbeat(broker, False), HEARTBEAT_VERSION, on_response)
 
     def silence(self, broker_id: NodeId) -> Broker:
         """It beats no more."""
         self._silent.add(broker_id)
         return self.all[broker_id]
 
-    def _heard(self, broker: Broker, answer: BrokerHeartbeatResponse) -> None:
+    def _on_response(self, broker: Broker, answer: BrokerHeartbeatResponse) -> None:
         if answer.error_code:
             raise BadAnswer(f"a heartbeat of broker {broker.id}: {error_name(answer.error_code)}")
-        broker.heard_at, broker.is_fenced = time.monotonic(), answer.is_fenced
+        broker.answered_at, broker.is_fenced = time.monotonic(), answer.is_fenced
 
     async def _beat_on(self) -> None:
-        """Each in its turn, evenly over the interval."""
+        """Send heartbeats of one broker after the other, evenly over the interval."""
         began, sent = time.monotonic(), 0
         while True:
             await asyncio.sleep(min(TICK_S, self._interval_s / 4))  # a pace, on an absolute schedule
@@ -147,7 +147,9 @@ class Brokers:
             for number in range(sent, due):
                 broker = beating[number % len(beating)]
                 next(self._turns).request(
-                    _heartbeat(broker, False), HEARTBEAT_VERSION, lambda answer, of=broker: self._heard(of, answer)
+                    _heartbeat(broker, False),
+                    HEARTBEAT_VERSION,
+                    lambda answer, of=broker: self._on_response(of, answer),
                 )
             sent = due
 

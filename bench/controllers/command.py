@@ -6,7 +6,7 @@ from typing import Final
 from bench.controllers import creations, deaths, durable, failovers, heartbeats, isr_changes
 from bench.controllers.rounds import Setting
 from bench.figures.figure import Figure
-from bench.figures.running import add_options, asked_for, positive, run_figures
+from bench.figures.running import add_options, to_measure, positive, run_figures
 
 FIGURES: Final = (
     Figure("syncs", "how often each node syncs for a topic created", durable.measure),
@@ -24,14 +24,14 @@ QUICK_KILLS: Final = 1
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    wanted = asked_for(FIGURES, options)
+    wanted = to_measure(FIGURES, options)
     if wanted is None:
         return 0
     names = ("rounds", "seconds", "partitions", "brokers", "leaders", "session_ms")
-    said = QUICK if options.quick else {name: getattr(options, name) for name in names}
+    sizes = QUICK if options.quick else {name: getattr(options, name) for name in names}
     kills = QUICK_KILLS if options.quick else options.kills
     setting = Setting(
-        options.directory, options.quick, kills=kills, in_flight=options.in_flight, heap=options.heap, **said
+        options.directory, options.quick, kills=kills, in_flight=options.in_flight, heap=options.heap, **sizes
     )
     _check_sizes(setting)
     return run_figures(wanted, setting, save=options.save, is_json=options.format == "json")

@@ -14,23 +14,23 @@ VERSION: Final = 7
 TIMEOUT_MS: Final = 60_000
 REPLICAS: Final = 3
 
-Asked = CreateTopicsRequest.CreatableTopic
+CreatableTopic = CreateTopicsRequest.CreatableTopic
 
 
-def request(topics: Sequence[Asked]) -> CreateTopicsRequest:
+def request(topics: Sequence[CreatableTopic]) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=list(topics), timeout_ms=TIMEOUT_MS)
 
 
-def placed(name: str, partitions: int) -> Asked:
+def placed(name: str, partitions: int) -> CreatableTopic:
     """Where the controller wants them."""
-    return Asked(name=name, num_partitions=partitions, replication_factor=REPLICAS)
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=REPLICAS)
 
 
-def assigned(name: str, replicas: Sequence[Sequence[NodeId]]) -> Asked:
+def assigned(name: str, replicas: Sequence[Sequence[NodeId]]) -> CreatableTopic:
     """Each partition's replicas; the first leads."""
-    of = Asked.CreatableReplicaAssignment
+    of = CreatableTopic.CreatableReplicaAssignment
     chosen = [of(partition_index=number, broker_ids=list(each)) for number, each in enumerate(replicas)]
-    return Asked(name=name, num_partitions=-1, replication_factor=-1, assignments=chosen)
+    return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=chosen)
 
 
 def created(answer: CreateTopicsResponse) -> Mapping[str, Uuid]:

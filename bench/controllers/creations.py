@@ -61,9 +61,9 @@ async def _at_controller(setting: Setting, quorum: Quorum, warm_s: float, batch:
         connections = [await Connection.open(endpoint) for _ in range(setting.in_flight)]
         works = [Creations("warm", 1), Creations("one", 1), Creations("many", batch)]
         loads = await _loads(setting, connections, works, warm_s, quorum.cpu_us)
-    topics, asked = len(quorum.image().topics.ids), sum(each.created for each in works)
-    if topics != asked:
-        raise BadAnswer(f"{asked} topics were acknowledged, and there are {topics}")
+    topics, acknowledged = len(quorum.image().topics.ids), sum(each.created for each in works)
+    if topics != acknowledged:
+        raise BadAnswer(f"{acknowledged} topics were acknowledged, and there are {topics}")
     return loads
 
 
@@ -108,16 +108,16 @@ async def _at_zookeeper(setting: Setting, cluster: Cluster, port: int, batch: in
     before = _znodes(port)
     works = [zookeeper.Znodes("warm", 1), zookeeper.Znodes("one", 1), zookeeper.Znodes("many", batch)]
     loads = await _loads(setting, connections, works, setting.warm_s(JVM_WARM_S), cluster.cpu_us)
-    there, asked = _znodes(port) - before, sum(each.created for each in works)
-    if there != 2 * asked:
-        raise BadAnswer(f"two znodes for each of {asked} topics were acknowledged, and there are {there}")
+    there, acknowledged = _znodes(port) - before, sum(each.created for each in works)
+    if there != 2 * acknowledged:
+        raise BadAnswer(f"two znodes for each of {acknowledged} topics were acknowledged, and there are {there}")
     return loads
 
 
 def _znodes(port: int) -> int:
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(b"mntr")
-        said = b""
+        response = b""
         while got := connection.recv(1 << 16):
-            said += got
-    return zookeeper.count_znodes(said.decode())
+            response += got
+    return zookeeper.count_znodes(response.decode())

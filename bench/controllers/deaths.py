@@ -101,15 +101,15 @@ async def _fall_silent(setting: Setting, joined: Brokers, watch: Watch, victim: 
     await joined.beat(broker)  # the last one; what was sent before is answered too
     joined.silence(victim)
     at = await watch.committed(setting.session_ms / 1e3 + PATIENCE_S)
-    return at - (broker.heard_at + setting.session_ms / 1e3)
+    return at - (broker.answered_at + setting.session_ms / 1e3)
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
 def replicas(setting: Setting, members: Sequence[NodeId]) -> Iterator[list[NodeId]]:
-    """Of each partition, the leader first: the victims lead `leaders` each, the others the rest in turn. Whoever
-    follows is somewhere in the ring."""
+    """Yield the replicas of each partition, the leader first: the victims lead `leaders` each, the others the rest in
+    turn. Followers are anywhere in the ring."""
     count = len(members)
     for number in range(setting.partitions):
         leader = number // setting.leaders
@@ -126,8 +126,8 @@ async def _create(connection: Connection, replicas: Sequence[Sequence[NodeId]]) 
     step = IN_A_REQUEST // IN_A_TOPIC
     for at in range(0, len(topics), step):
         part = {f"topic-{number}": each for number, each in enumerate(topics[at : at + step], at)}
-        asked = [creating.assigned(name, each) for name, each in part.items()]
-        answer = await connection.ask(creating.request(asked), creating.VERSION, CreateTopicsResponse)
+        wanted = [creating.assigned(name, each) for name, each in part.items()]
+        answer = await connection.ask(creating.request(wanted), creating.VERSION, CreateTopicsResponse)
         topic_ids = creating.created(answer)
         for name, of_topic in part.items():
             for number, each in enumerate(of_topic):

@@ -22,7 +22,7 @@ from fastquorum.types import NodeId
 
 HEARTBEAT_S: Final = 2.0
 GOAL: Final = Goal(at_least=DURABLE_FROM)
-"""Of the median node: two of three."""
+"""Goal of the median node: two of three nodes."""
 
 
 def measure(setting: Setting, directory: Path) -> Measured:
@@ -49,7 +49,7 @@ def _file(directory: Path, node_id: NodeId) -> Path:
 
 
 async def _syncs(setting: Setting, quorum: Quorum) -> list[float]:
-    """Of each node, a topic."""
+    """Return the syncs of each node for a topic."""
     endpoint = quorum.endpoints[quorum.active()]
     async with await Brokers.join(endpoint, brokers.ids(REPLICAS), HEARTBEAT_S):
         connection = await Connection.open(endpoint)

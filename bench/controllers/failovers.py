@@ -90,11 +90,11 @@ async def _ask(endpoint: Endpoint, name: str) -> float:
     try:
         while True:
             request = creating.request([creating.placed(name, 1)])
-            (told,) = (await connection.ask(request, creating.VERSION, CreateTopicsResponse)).topics
-            if told.error_code == ErrorCode.NONE:
+            (result,) = (await connection.ask(request, creating.VERSION, CreateTopicsResponse)).topics
+            if result.error_code == ErrorCode.NONE:
                 return time.monotonic()
-            if told.error_code not in REFUSED:
-                raise ContenderFailed(f"topic {name}: {error_name(told.error_code)}, {told.error_message}")
+            if result.error_code not in REFUSED:
+                raise ContenderFailed(f"topic {name}: {error_name(result.error_code)}, {result.error_message}")
             await asyncio.sleep(ASK_AGAIN_S)  # between two questions
     finally:
         connection.close()

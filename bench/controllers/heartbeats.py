@@ -34,7 +34,7 @@ class Beaten(NamedTuple):
     count: int
     seconds: float
     cpu_us: float
-    """Of the active controller, a heartbeat."""
+    """Processor time of the active controller for a heartbeat."""
     p50_us: float
     p99_us: float
 
@@ -89,7 +89,7 @@ async def _beat(joined: Brokers, per_s: int, seconds: float) -> list[float]:
     turns = cycle(joined.all.values())
     began = time.perf_counter()
 
-    def heard(due: float) -> None:
+    def on_response(due: float) -> None:
         took_us.append((time.perf_counter() - due) * 1e6)
         if len(took_us) == total:
             ended.set_result(None)
@@ -97,7 +97,7 @@ async def _beat(joined: Brokers, per_s: int, seconds: float) -> list[float]:
     while sent < total:
         now = time.perf_counter() - began
         for number in range(sent, min(total, int(now * per_s) + 1)):
-            joined.send_beat(next(turns), lambda due=began + number / per_s: heard(due))
+            joined.send_beat(next(turns), lambda due=began + number / per_s: on_response(due))
             sent = number + 1
         if any(each.lost.done() for each in joined.connections):
             break

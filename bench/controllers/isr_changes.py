@@ -90,15 +90,15 @@ async def leaders(
 
 
 class _Topic:
-    """Of one leader."""
+    """The partitions of one leader."""
 
     def __init__(self, topic_id: Uuid, team: Sequence[Broker], partitions: int) -> None:
         self.topic_id, self.team, self.partitions = topic_id, team, partitions
-        self.asked = self.changes = 0
-        """Of each partition: encoded, and acknowledged. Its epoch is as many."""
+        self.encoded = self.changes = 0
+        """Changes encoded and acknowledged for each partition; their number is its epoch."""
 
     def isr(self, changes: int) -> list[Broker]:
-        """After so many: without its last follower, and with it, by turns."""
+        """Return the ISR after so many changes: without its last follower, and with it, by turns."""
         return list(self.team[:-1] if changes % 2 else self.team)
 
 
@@ -111,9 +111,9 @@ class IsrChanges(Work):
 
     def encode(self, connection: Connection, slot: int) -> Request:
         topic = self.topics[slot]
-        epoch = topic.asked
-        topic.asked += 1
-        wanted = topic.isr(topic.asked)
+        epoch = topic.encoded
+        topic.encoded += 1
+        wanted = topic.isr(topic.encoded)
         data, decode = connection.encoded(_request(topic, epoch, wanted), VERSION)
         members = [each.id for each in wanted]
 
@@ -139,7 +139,12 @@ class IsrChanges(Work):
 def _check(topic: _Topic, epoch: int, members: Sequence[NodeId], answer: AlterPartitionResponse) -> None:
     if answer.error_code:
         raise BadAnswer(f"AlterPartition: {error_name(answer.error_code)}")
-    partitions = [each for told in answer.topics for each in told.partitions if told.topic_id == topic.topic_id]
+    partitions = [
+        each
+        for topic_answer in answer.topics
+        for each in topic_answer.partitions
+        if topic_answer.topic_id == topic.topic_id
+    ]
     for each in partitions:
         if each.error_code or each.isr != members or each.leader_epoch or each.partition_epoch != epoch:
             raise BadAnswer(

@@ -20,16 +20,15 @@ from bench.facts import percentile
 
 T = TypeVar("T")
 BYTES_MAX: Final = 1 << 29
-"""Of requests that are encoded, and of answers that are not checked: what is more is, when it is due, while the clock
-runs."""
+"""Most bytes of encoded requests, and of unchecked responses; beyond it both are handled while the clock runs."""
 AHEAD: Final = 2
-"""Times as many requests are encoded as the last slice has sent in such a time."""
+"""Requests encoded ahead, as a multiple of those that the last slice sent in such a time."""
 TURN_S: Final = 0.05
-"""Of encoding or checking, between which heartbeats are sent."""
+"""Longest encoding or checking between two heartbeats."""
 
 
 class Work(ABC):
-    """What is asked for: by each slot, one after the other, always on the same connection."""
+    """The requests of a load: each slot sends one after the other, always on the same connection."""
 
     def __init__(self) -> None:
         self._ready: dict[int, deque[Request]] = defaultdict(deque)
@@ -66,9 +65,9 @@ class Load:
     client_cpu_us: float
     """A request, of this process, while the clock ran: sending, receiving."""
     client_aside_us: float
-    """A request, of this process, before and after: encoding, decoding, checking."""
+    """Time of this process for a request, outside the loop: encoding, decoding, checking."""
     servers_cpu_us: Mapping[str, float]
-    """Of each server, a request."""
+    """Processor time of each server for a request."""
 
     @property
     def per_s(self) -> float:
@@ -132,7 +131,7 @@ class _Loop:
         request = self._work.next(connection, slot)
         sent_ns = time.perf_counter_ns()
 
-        def heard(frame: bytes) -> None:
+        def on_response(frame: bytes) -> None:
             now_ns = time.perf_counter_ns()
             self.took_ns.append(now_ns - sent_ns)
             self._in_flight -= 1
@@ -147,7 +146,7 @@ class _Loop:
             else:
                 self.done += request.check(frame)
 
-        connection.send(request.data, heard)
+        connection.send(request.data, on_response)
 
     async def check(self) -> None:
         """Every answer that was not. BadAnswer: of the first that is not as it should be."""

@@ -53,7 +53,7 @@ class Node(NamedTuple):
 
 
 class Commands(NamedTuple):
-    """Of one node: making its directory, running it."""
+    """Commands that make the directory of one node, and run it."""
 
     format: Sequence[str]
     run: Sequence[str]
@@ -67,7 +67,7 @@ class Server:
     prepare: Callable[[], Callable[[Node, Settings], Commands]]
     """Fetches what it needs. Raises fetch.Missing."""
     warm_s: float = 1.0
-    """Of load before anything is measured."""
+    """Seconds of load before anything is measured."""
 
 
 def _ours() -> Callable[[Node, Settings], Commands]:
@@ -171,9 +171,9 @@ class Quorum(Started):
             for each in self._commands.values()
         ]
         for process in started:
-            said, _ = process.communicate()
+            printed, _ = process.communicate()
             if process.returncode:
-                raise ContenderFailed(f"{self.name} cannot be formatted: {said.decode(errors='replace')[-400:]}")
+                raise ContenderFailed(f"{self.name} cannot be formatted: {printed.decode(errors='replace')[-400:]}")
 
     def _end(self) -> None:
         self._client.close()
@@ -200,22 +200,22 @@ class Quorum(Started):
         return at
 
     def cpu_us(self) -> dict[str, float]:
-        """Of each node so far."""
+        """Return the processor time of each node so far."""
         return {f"node {node_id}": process.cpu_us() for node_id, process in self._running.items()}
 
     def check(self) -> None:
-        """ContenderFailed: one of them has ended by itself."""
+        """Raise ContenderFailed if a node has ended by itself."""
         for process in self._running.values():
             process.check()
 
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
     def describe(self) -> Voters:
-        """As its leader sees it."""
+        """Return the quorum as its leader sees it."""
         return self._client.describe(Deadline(READY_S)).topics[0].partitions[0]
 
     def active(self) -> NodeId:
-        """Who leads now. ContenderFailed: nobody, or a node has ended."""
+        """Return the leader's id. ContenderFailed if there is none, or a node has ended."""
         deadline = Deadline(READY_S)
         while True:
             self.check()

@@ -26,10 +26,10 @@ class Setting(figure.Setting):
 
     rounds: int = 3
     seconds: float = 2.0
-    """Of each slice."""
+    """Length of each slice."""
     in_flight: int = 16
     partitions: int = 20_000
-    """In all, when a broker dies."""
+    """All partitions, when a broker dies."""
     brokers: int = 20
     leaders: int = 2_000
     """That the broker leads."""
@@ -48,8 +48,8 @@ def contenders(
     names: Sequence[str] = ALL,
     prefix: Callable[[Path, NodeId], Sequence[str]] = lambda directory, node_id: (),
 ) -> dict[str, Turn[T]]:
-    """Those that can be had; `turn` is given a started quorum and how long to warm it. The others are noted. `prefix`
-    goes before the command of a node, in the directory of the turn."""
+    """Return the turns of the available servers, and note the others. `turn` gets a started quorum and its warm-up
+    time. `prefix` goes before the command of a node, in the directory of the turn."""
     ready: dict[str, Turn[T]] = {}
     for server in servers(setting.heap):
         if server.name not in names:

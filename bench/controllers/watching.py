@@ -29,7 +29,7 @@ Key = tuple[Uuid, int]
 
 
 class Watch:
-    """Of one leader's log, from `offset` on, in `epoch`."""
+    """Reads one leader's log, from `offset` on, in `epoch`."""
 
     def __init__(self, connection: Connection, offset: Offset, epoch: Epoch) -> None:
         self._connection = connection
@@ -68,19 +68,19 @@ class Watch:
             max_bytes=FETCH_BYTES,
             topics=[topic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
         )
-        self._connection.request(request, VERSION, self._heard)
+        self._connection.request(request, VERSION, self._on_response)
 
-    def _heard(self, answer: FetchResponse) -> None:
+    def _on_response(self, answer: FetchResponse) -> None:
         now = time.monotonic()
-        (told,) = answer.responses[0].partitions if answer.responses else ((),)
-        if answer.error_code or not told or told.error_code or told.snapshot_id.end_offset >= 0:
-            code = answer.error_code or (told.error_code if told else 0)
+        (partition,) = answer.responses[0].partitions if answer.responses else ((),)
+        if answer.error_code or not partition or partition.error_code or partition.snapshot_id.end_offset >= 0:
+            code = answer.error_code or (partition.error_code if partition else 0)
             raise BadAnswer(f"the metadata log is not served at offset {self._offset}: {error_name(code)}")
-        began, data = self._offset, told.records or b""
+        began, data = self._offset, partition.records or b""
         headers = self._kernels.batch_headers(data, verify_crc=False)
         if headers:
             self._offset = headers[-1].last_offset + 1
-        self._high_watermark = max(told.high_watermark, self._high_watermark)
+        self._high_watermark = max(partition.high_watermark, self._high_watermark)
         self._fetch()  # before what came is looked at: the next is on its way meanwhile
         if self._awaited:
             for info in headers:

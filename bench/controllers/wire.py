@@ -17,7 +17,7 @@ from fastquorum.wire.message import Message
 
 CLIENT_ID: Final = "bench"
 ANSWER_S: Final = 120.0
-"""Who takes longer hangs."""
+"""A server that takes longer hangs."""
 FRAME_BYTES_MAX: Final = 1 << 28
 READ_BYTES: Final = 1 << 18
 _LENGTH: Final = struct.Struct(">i")
@@ -38,12 +38,12 @@ class Request(NamedTuple):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Of one event loop."""
+    """A connection of one event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        """Why no answer comes any more: it was closed, or something answered what cannot be."""
+        """Why no response comes any more: it was closed, or an impossible response came."""
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Callable[[bytes], None]] = deque()
         self._buffer = memoryview(bytearray(READ_BYTES))
@@ -63,29 +63,29 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
-    def send(self, data: bytes, heard: Callable[[bytes], None]) -> None:
-        """A frame with its length; `heard` gets the answer's, without."""
+    def send(self, data: bytes, on_response: Callable[[bytes], None]) -> None:
+        """Send a frame with its length; `on_response` gets the response's frame without one."""
         assert self._transport is not None
-        self._waiting.append(heard)
+        self._waiting.append(on_response)
         self._transport.write(data)
 
     def encoded(self, message: Message, version: int) -> tuple[bytes, Callable[[bytes], Any]]:
-        """A message of Kafka's protocol, to be sent some time, and what reads the answer to it."""
-        self._correlation_id = asked = (self._correlation_id + 1) & 0x7FFFFFFF
+        """Encode a message of Kafka's protocol; return it with the decoder of its response."""
+        self._correlation_id = number = (self._correlation_id + 1) & 0x7FFFFFFF
         api_key = type(message).__wire__.api_key
 
         def decode(frame: bytes) -> Any:
             correlation_id, answer = _FRAMES.decode_response(frame, api_key, version)
-            if correlation_id != asked:
-                raise BadAnswer(f"{self.endpoint.port} answered request {correlation_id}, not {asked}")
+            if correlation_id != number:
+                raise BadAnswer(f"{self.endpoint.port} answered request {correlation_id}, not {number}")
             return answer
 
-        return framed(_FRAMES.encode_request(request_header(message, version, asked, CLIENT_ID), message)), decode
+        return framed(_FRAMES.encode_request(request_header(message, version, number, CLIENT_ID), message)), decode
 
-    def request(self, message: Message, version: int, heard: Callable[[Any], None]) -> None:
-        """A message of Kafka's protocol; `heard` gets the answer."""
+    def request(self, message: Message, version: int, on_response: Callable[[Any], None]) -> None:
+        """Send a message of Kafka's protocol; `on_response` gets the response."""
         data, decode = self.encoded(message, version)
-        self.send(data, lambda frame: heard(decode(frame)))
+        self.send(data, lambda frame: on_response(decode(frame)))
 
     async def ask(self, message: Message, version: int, kind: type[M]) -> M:
         """The answer. BadAnswer, OSError."""

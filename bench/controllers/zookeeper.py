@@ -59,9 +59,9 @@ async def make_root(connection: Connection) -> None:
 
 
 def _check(answer: bytes, xid: int) -> None:
-    said, _, code = _REPLY.unpack_from(answer)
-    if said != xid or code:
-        raise BadAnswer(f"ZooKeeper answered request {said}, not {xid}, or with error {code}")
+    answered_xid, _, code = _REPLY.unpack_from(answer)
+    if answered_xid != xid or code:
+        raise BadAnswer(f"ZooKeeper answered request {answered_xid}, not {xid}, or with error {code}")
 
 
 def _check_created(answer: bytes, xid: int, paths: Sequence[str]) -> None:
@@ -125,7 +125,7 @@ class Znodes(Work):
 
 
 def count_znodes(answer: str) -> int:
-    """Of what `mntr` says."""
+    """Return the number of znodes in the output of `mntr`."""
     for line in answer.splitlines():
         name, _, value = line.partition("\t")
         if name == "zk_znode_count":

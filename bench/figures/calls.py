@@ -6,7 +6,7 @@ from typing import Any, Self
 
 
 class Calls:
-    """Of the thread that enters it, until it leaves. It slows that thread down: not to be timed."""
+    """Counts the calls of the thread that enters it, until it leaves. That slows the thread down: do not time it."""
 
     def __init__(self) -> None:
         self.python = 0
@@ -19,8 +19,8 @@ class Calls:
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
-    def told(self, commits: int) -> dict[str, float]:
-        """By the commit."""
+    def per_commit(self, commits: int) -> dict[str, float]:
+        """Return the calls for each commit."""
         return {"python": self.python / commits, "c": self.c / commits}
 
     def _saw(self, frame: FrameType, event: str, argument: Any) -> None:

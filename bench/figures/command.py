@@ -18,7 +18,7 @@ from bench.figures import (
     twins,
 )
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, asked_for, positive, run_figures
+from bench.figures.running import add_options, to_measure, positive, run_figures
 
 FIGURES: Final = (
     Figure("barriers", "read barriers a second over commits a second, 64 in flight", barriers.measure),
@@ -39,7 +39,7 @@ FIGURES: Final = (
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    wanted = asked_for(FIGURES, options)
+    wanted = to_measure(FIGURES, options)
     if wanted is None:
         return 0
     setting = Setting(

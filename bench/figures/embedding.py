@@ -17,7 +17,7 @@ PROCESS_S: Final = 120.0
 
 
 class Bound(NamedTuple):
-    """What is measured, and what it may take."""
+    """A measured step, and the most that it may take."""
 
     program: str
     key: str

@@ -19,7 +19,7 @@ from fastquorum.config import QuorumConfig
 
 APPENDS_PER_MS: Final = 4
 COMMITS_BEFORE: Final = 200
-"""Of a leader's own, before it is killed."""
+"""Commits of a leader before it is killed."""
 PATIENCE_S: Final = 60.0
 QUICK: Final = {"fetch_timeout_us": 400_000, "election_timeout_us": 200_000, "election_backoff_us_max": 200_000}
 
@@ -76,7 +76,7 @@ def _await_commits(leader: Node) -> int:
 
 
 def _await_first_commit(nodes: list[Node], epoch: int) -> tuple[Node, int, dict[str, int]]:
-    """Who acknowledged the first commit of a later epoch, which epoch, and what it noted of it."""
+    """Return the node that acknowledged the first commit of a later epoch, that epoch, and the node's notes on it."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for node in nodes:

@@ -19,11 +19,11 @@ class Setting:
     has_compiler: bool = True
     kills: int = 100
     records_max: int = 10_000_000
-    """Or whatever it is that a figure has more and more of."""
+    """Most records, or whatever else a figure adds to."""
     names: frozenset[str] = frozenset()
-    """Of the things that a figure has several of: those that are measured; none: all."""
+    """Names to measure, where a figure has several; empty: all."""
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
-    """How it goes on."""
+    """Prints the progress."""
 
     def pick(self, whole: Any, quick: Any) -> Any:
         return quick if self.is_quick else whole

@@ -33,7 +33,7 @@ _RESIDENT: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 
 
 class Count(NamedTuple):
-    """Of one process, all its threads."""
+    """Counters of one process, all its threads."""
 
     at_ns: int
     run_ns: int
@@ -42,7 +42,7 @@ class Count(NamedTuple):
 
 class Usage(NamedTuple):
     cpu_percent: float
-    """Of one core."""
+    """Percent of one core."""
     wakeups_per_s: float
     resident_mib: float
 

@@ -45,10 +45,10 @@ class Commands:
         return repeating.window(self._quorum.append_nowait, in_flight, appends, batch)
 
     def calls(self, in_flight: int, appends: int) -> Answer:
-        """As `window`, of one value each: what the thread that appends and waits calls for it."""
+        """Run `window` with one value each; return the calls of the thread that appends and waits."""
         with Calls() as calls:
             self.window(in_flight, appends, 1)
-        return calls.told(appends)
+        return calls.per_commit(appends)
 
     def values(self) -> Answer:
         """How many were committed, read back."""
@@ -121,7 +121,7 @@ async def serve_async(options: dict[str, Any]) -> None:
                     append = partial(quorum.append, repeating.values(1))
                     with Calls() as calls:
                         await repeating.as_many(append, fields["in_flight"], fields["appends"])
-                    say(calls.told(fields["appends"]))
+                    say(calls.per_commit(fields["appends"]))
                 case "tasks":
                     call = _call(quorum, fields["what"])
                     say(await repeating.tasks(call, fields["in_flight"], fields["seconds"]))

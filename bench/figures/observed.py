@@ -22,11 +22,11 @@ ANSWER_S: Final = 120.0
 FOLLOWERS: Final = 2
 BATCH, IN_FLIGHT = 1000, 2
 LINEAR: Final = Goal(at_most=1.2)
-"""Of the leader's processor time a byte, over that with one observer: it must not grow."""
+"""Goal of the leader's processor time a byte, relative to that with one observer: it must not grow."""
 
 
 def measure(setting: Setting, trio: Trio, directory: Path, measured: Measured) -> None:
-    """On a quorum whose log is new. `directory`: for what the observers complain of."""
+    """Measure on a quorum with a new log. `directory` is for the observers' error output."""
     levels: Sequence[int] = setting.pick((1, 10, 100), (1, 5))
     rounds, appends = setting.pick(5, 1), setting.pick(40, 4)
     taken: dict[int, list[dict[str, float]]] = {level: [] for level in levels}

@@ -74,7 +74,7 @@ def _offer(setting: Setting, directory: Path, load: Load, rounds: int, seconds: 
 
 
 def _knee(runs: Runs, bisections: int) -> tuple[float, list[Result]]:
-    """As the sweep of `fastquorum load` finds it: the highest offered load that the quorum keeps up with."""
+    """Find the highest offered load that the quorum keeps up with, like the sweep of `fastquorum load`."""
     steps = [runs.run()]
     rate, good, bad = runs.plan.records_per_s, runs.plan.records_per_s, math.inf
     assert rate is not None

@@ -44,10 +44,10 @@ class Producer:
         number, found = decode_response(self._answer(), ApiKey.PRODUCE, VERSION)
         assert isinstance(found, ProduceResponse)
         assert number == self._number
-        (told,) = found.responses[0].partition_responses
-        if told.error_code:
-            raise ValueError(f"a Produce is answered with error {told.error_code}")
-        return told.base_offset
+        (response,) = found.responses[0].partition_responses
+        if response.error_code:
+            raise ValueError(f"a Produce is answered with error {response.error_code}")
+        return response.base_offset
 
     def _answer(self) -> bytes:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))

@@ -21,7 +21,7 @@ BYTES, QUICK_BYTES = 1 << 30, 16 << 20
 BATCH: Final = 1000
 BATCH_BYTES: Final = 61 + BATCH * 107
 BUFFER_BYTES: Final = 2 << 20
-"""Of a read: large, and still within a core's cache."""
+"""Size of a read: large, and still within a core's cache."""
 IN_FLIGHT: Final = 8
 GOAL: Final = Goal(at_least=0.5)
 READ, MAPPED = "reading the files (readinto)", "reading memory, mapped (C)"

@@ -16,7 +16,7 @@ Answer = dict[str, Any]
 
 
 async def as_many(call: Callable[[], Awaitable[Any]], in_flight: int, calls: int) -> Answer:
-    """As `tasks`, until so many calls were made."""
+    """Call like `tasks`, until so many calls were made."""
     took: list[int] = []
     left = calls
     clock = time.perf_counter_ns
@@ -119,12 +119,12 @@ def window(append: Callable[[Any], Any], in_flight: int, appends: int, batch: in
 
 
 def values(batch: int) -> bytes | list[bytes]:
-    """Of one append."""
+    """Return the values of one append."""
     return VALUE if batch == 1 else [VALUE] * batch
 
 
 def flood(append: Callable[[Any], Any], seconds: float) -> Answer:
-    """Append without a pause: how many were taken, and how long a refusal takes."""
+    """Append without a pause; return how many were accepted, and how long a refusal takes."""
     refused: list[int] = []
     last: Any = None
     accepted = 0

@@ -23,8 +23,8 @@ INTERRUPTED: Final = 130
 """The exit code that shells expect after SIGINT."""
 
 
-def asked_for(figures: Sequence[Figure], options: argparse.Namespace) -> Sequence[Figure] | None:
-    """Those to measure; None: they were only to be listed, and are. What would fail later fails here, with advice."""
+def to_measure(figures: Sequence[Figure], options: argparse.Namespace) -> Sequence[Figure] | None:
+    """Return the figures to measure; None after --list. Whatever would fail later fails here, with advice."""
     if options.list:
         print("\n".join(f"{each.name:18} {each.title}" for each in figures))
         return None
@@ -127,7 +127,7 @@ def _short(value: float) -> str:
 
 
 def chosen(figures: Sequence[Figure], only: Sequence[str]) -> list[Figure]:
-    """Those whose name contains one of the texts; all if there is none. SystemExit: nobody's does."""
+    """Return the figures whose name contains one of the texts; all without texts. SystemExit if none does."""
     wanted = [text.lower().replace("-", " ") for text in only]
     for text in wanted:
         if not any(text in each.name for each in figures):

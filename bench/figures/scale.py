@@ -24,12 +24,11 @@ from bench.figures.trio import Node, Trio
 from bench.measure import Spread
 
 FLAT: Final = Goal(at_most=1.2)
-"""Of the cost over a new log's: what is more than that is not noise."""
+"""Goal of the cost relative to a new log's: more than that is not noise."""
 FILL: Final = {"in_flight": 8, "batch": 1000}
 RECORDS_A_FILL: Final = 1_000_000
 NEW_RECORDS: Final = (200_000, 600_000)
-"""The reference begins with so many, more than the zeros that it was made with take in, and is replaced when it has so
-many."""
+"""Records with which the reference log begins (more than fit into its zeros), and with which it is replaced."""
 MEMORY_BYTES_A_RECORD: Final = 720
 """Touched before anything is measured: twice what three logs hold, as freed pages are not taken again in order."""
 
@@ -46,7 +45,7 @@ QUICK_WORKS: Final = (Work("batches of 1,000", 4, 1000, 2), Work("one by one", 6
 
 
 class Cost(NamedTuple):
-    """Of one record, in microseconds."""
+    """Cost of one record, in microseconds."""
 
     wall_us: float
     cpu_us: float

@@ -27,7 +27,7 @@ MANY: Final = Workload("64 in flight", 64)
 QUIET, THREADS, PROCESSES = "nothing computes", "a thread in each node computes", "three processes compute"
 P99, NO_ELECTION = Goal(at_most=1.5), Goal(at_most=0.0)
 LONGEST_PART: Final = Goal(at_most=0.2)
-"""Of the time that the interpreter is held: a longer pause between two answers means that commits stopped."""
+"""Part of the time that the interpreter is held: a longer pause between two answers means that commits stopped."""
 BEFORE_S, AFTER_S = 1.0, 0.5
 
 

@@ -28,7 +28,7 @@ class Clusters(NamedTuple):
     """The directory of the one that was."""
     count: int
     start_offset: int
-    """Of each log."""
+    """First offset of each log."""
     end_offset: int
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from bench import floors
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, asked_for, positive, run_figures
+from bench.figures.running import add_options, to_measure, positive, run_figures
 from bench.spark import finding, growing, reading, shuffles, streaming
 from bench.spark.clusters import MANY
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         help="in shuffles only this one; may be given again",
     )
     options = parser.parse_args(arguments)
-    wanted = asked_for(FIGURES, options)
+    wanted = to_measure(FIGURES, options)
     if wanted is None:
         return 0
     setting = Setting(

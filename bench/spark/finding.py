@@ -37,10 +37,10 @@ def measure(setting: Setting, directory: Path) -> Measured:
         faults=dict.fromkeys(Kind, of_each),
     )
     root = directory / "logs"
-    told = generate(str(root), wanted, load("native"))["planted"]
-    planted = _planted(told)
+    faults = generate(str(root), wanted, load("native"))["planted"]
+    planted = _planted(faults)
     # Damage is also what it is called where another pipeline meets it.
-    everything = {(each["cluster_id"], each["kind"], each["offset"]) for each in told}
+    everything = {(each["cluster_id"], each["kind"], each["offset"]) for each in faults}
     with spark_with(2) as spark:
         found = _found(spark, f"{root}/*")
     rows = []
@@ -62,10 +62,10 @@ def measure(setting: Setting, directory: Path) -> Measured:
     return Measured(rows, how, details)
 
 
-def _planted(told: Iterable[Mapping[str, Any]]) -> dict[str, set[Place]]:
-    """Where each pipeline is to find something."""
+def _planted(faults: Iterable[Mapping[str, Any]]) -> dict[str, set[Place]]:
+    """Return the places where each pipeline should find something."""
     places: dict[str, set[Place]] = {finder.pipeline: set() for finder in FINDERS.values()}
-    for each in told:
+    for each in faults:
         pipeline = FINDERS[Kind(each["kind"])].pipeline
         what = each["node_id"] if pipeline == "audit-replicas" else each["kind"]
         offset = () if pipeline == "anomalies" else (each["offset"],)

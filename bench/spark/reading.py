@@ -27,7 +27,7 @@ KAFKA_PYTHON_SHARE: Final = 16
 ROUNDS: Final = 5
 PROCESSES: Final = 2
 ROWS: Final = 10_000
-"""Of a frame that kafka-python's records go into: as Spark cuts them by default."""
+"""Rows of a frame for kafka-python's records: Spark's default."""
 COLUMNS: Final = "offset,timestamp,value"
 OURS, ALL, TWO, TENTH = "Spark, the job's columns", "Spark, all columns", "Spark, two columns", "Spark, a tenth"
 ARROW = "two processes, to Arrow"
@@ -150,7 +150,7 @@ def _to_arrow(path: str, number: int, count: int) -> Sums:
 
 
 def _to_records(path: str, number: int, count: int) -> Sums:
-    """As a program reads a log that nobody runs, half of the batches each."""
+    """Read a log without a node, half of the batches each, as a program does."""
     from fastquorum.kernels import load
 
     kernels = load("native")

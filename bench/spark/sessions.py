@@ -30,9 +30,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.peak_bytes = 0
-        """The most that they held together, of resident memory."""
+        """Most resident memory that they held together."""
         self.peak_python_bytes = 0
-        """Of the largest of Spark's Python workers."""
+        """Resident memory of the largest of Spark's Python workers."""
         self._began = {each.id: each.cpu_s for each in children()}
         self._spent: dict[int, float] = {}
         self._is_over = threading.Event()

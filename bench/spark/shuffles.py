@@ -60,7 +60,7 @@ def jobs_of(made: Clusters) -> dict[str, Job]:
 
 
 def cost(job: Job, root: Path) -> dict[str, Any]:
-    """Of one pipeline over all clusters below `root`, in a session of its own, which is there already."""
+    """Return the cost of one pipeline over all clusters below `root`, in a session that is already open."""
     with spark_with(CORES, _MEMORY) as spark, Watch() as watch:
         began = perf_counter()
         job(spark, f"{root}/*").write.format("noop").mode("overwrite").save()

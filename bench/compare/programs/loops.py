@@ -48,12 +48,12 @@ class Run(NamedTuple):
 
     @property
     def appends(self) -> int:
-        """Of an open loop."""
+        """The number of appends of an open loop."""
         return int(self.seconds * 1e9 / self.interval_ns)
 
 
 class Recorder:
-    """What a run's appends took. `began` and what `done` is told are of `time.perf_counter_ns`."""
+    """Latencies of a run's appends. `began` and the arguments of `done` are times of `time.perf_counter_ns`."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.took, self.errors, self.not_sent, self.error = run, list[int](), 0, 0, ""
