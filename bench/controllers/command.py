@@ -6,7 +6,7 @@ from typing import Final
 from bench.controllers import creations, deaths, durable, failovers, heartbeats, isr_changes
 from bench.controllers.rounds import Setting
 from bench.figures.figure import Figure
-from bench.figures.running import add_options, to_measure, positive, run_figures
+from bench.figures.running import add_options, positive, run_figures, to_measure
 
 FIGURES: Final = (
     Figure("syncs", "how often each node syncs for a topic created", durable.measure),

@@ -18,7 +18,7 @@ from bench.figures import (
     twins,
 )
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, to_measure, positive, run_figures
+from bench.figures.running import add_options, positive, run_figures, to_measure
 
 FIGURES: Final = (
     Figure("barriers", "read barriers a second over commits a second, 64 in flight", barriers.measure),

@@ -5,7 +5,7 @@ from typing import Final
 
 from bench import floors
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, to_measure, positive, run_figures
+from bench.figures.running import add_options, positive, run_figures, to_measure
 from bench.spark import finding, growing, reading, shuffles, streaming
 from bench.spark.clusters import MANY
 

@@ -195,7 +195,7 @@ def test_what_was_encoded_ahead_is_sent_in_its_turn_and_all_answers_are_checked(
 def test_an_isr_change_of_a_stale_epoch_ends_the_slice(tmp_path: Path) -> None:
     async def scenario(connection: Connection, members: list[brokers.Broker]) -> None:
         changes = await isr_changes.leaders(connection, "topic", members, 1, 2)
-        changes.topics[0].asked = 7
+        changes.topics[0].encoded = 7
         with pytest.raises(BadAnswer, match="partition 0: "):
             await refused(changes, connection)
 
