@@ -26,9 +26,9 @@ for number, handler in (
         signal.signal(number, handler)
 
 LEFT_OUT = "not long"
-"""Of the whole suite: a path that is named runs all that is there."""
+"""Tests that the whole suite leaves out; a path that is named runs all that is there."""
 _SPARK = "tests/spark/test_"
-"""Files whose tests share a session, but for few that have none or one of their own."""
+"""Files whose tests share a session, except few that have none or one of their own."""
 _MUTANTS = "tests/sim/test_mutants.py"
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "spark" / "conf"))
@@ -67,7 +67,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """What is to be left out is decided where the whole was called."""
+    """Hand the decision of the main process on what to leave out to a worker."""
     node.workerinput["markexpr"] = node.config.option.markexpr
 
 

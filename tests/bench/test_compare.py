@@ -96,7 +96,7 @@ def test_an_answer_that_cannot_be_names_who_gave_it(line: str, what: str) -> Non
 
 
 class Committed:
-    """What is known at once."""
+    """An append that is settled at once."""
 
     def done(self) -> bool:
         return True

@@ -52,9 +52,9 @@ def run(name: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> Resul
 
 def over(found: Result, what: str) -> set[str]:
     """Whom the rows are over that tell so."""
-    told = [row for row in found["rows"] if what in row["what"]]
-    assert all(row["value"]["median"] > 0 for row in told)
-    return {row["over"] for row in told}
+    rows = [row for row in found["rows"] if what in row["what"]]
+    assert all(row["value"]["median"] > 0 for row in rows)
+    return {row["over"] for row in rows}
 
 
 # --- beside Kafka -----------------------------------------------------------------------------------------------------

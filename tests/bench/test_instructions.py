@@ -65,16 +65,16 @@ def test_a_kernel_that_grew_is_counted_again_elsewhere_in_memory_and_its_least_c
     baseline.write_text(json.dumps({BUILD: {"a": 1000.0, "b": 1000.0}}))
     monkeypatch.setattr(instructions, "BASELINE", baseline)
     rounds = [{"a": 1040.0, "b": 1000.0}, {"a": 1050.0, "b": 1090.0}, {"a": 1010.0, "b": 1000.0}]
-    asked: list[int] = []
-    monkeypatch.setattr(instructions, "count", lambda moved=0: (asked.append(moved), (rounds[moved], BUILD))[1])
+    counted: list[int] = []
+    monkeypatch.setattr(instructions, "count", lambda moved=0: (counted.append(moved), (rounds[moved], BUILD))[1])
     assert main([]) == 0
-    assert asked == [0, 1, 2]
+    assert counted == [0, 1, 2]
     rounds[2]["a"] = 1040.0
     assert main([]) == 1
     rounds[0]["a"] = 1030.0
-    asked.clear()
+    counted.clear()
     assert main([]) == 0
-    assert asked == [0]
+    assert counted == [0]
 
 
 def test_the_stored_baseline_is_readable_and_counts_something() -> None:

@@ -35,8 +35,8 @@ FEATURES = (
 """What a broker of Kafka 4.3 supports."""
 
 
-class Door:
-    """Where a controller listens, and what brokers say to it."""
+class ControllerClient:
+    """A client of one controller, with the requests of brokers."""
 
     def __init__(self, port: int, cluster_id: str = CLUSTER_ID) -> None:
         self.address = f"127.0.0.1:{port}"
@@ -87,7 +87,7 @@ class Door:
         return epochs
 
 
-class Controller(Door):
+class Controller(ControllerClient):
     """A quorum of one. Its log is still when nothing happens: it appends no no-ops."""
 
     def __init__(self, quorum: sync.Quorum, port: int) -> None:
@@ -103,7 +103,7 @@ class Controller(Door):
 def controller(root: Path, port: int | None = None, **options: Any) -> Iterator[Controller]:
     """One that leads, and has registered, if it is one."""
     port = free_ports(1)[0] if port is None else port
-    told = {
+    values = {
         **QUICK,
         "node_id": 1,
         "voters": f"1@127.0.0.1:{port}",
@@ -114,7 +114,7 @@ def controller(root: Path, port: int | None = None, **options: Any) -> Iterator[
         "disk_stall_us_max": 60_000_000,
         **options,
     }
-    with sync.open(root / "n1", **told) as quorum:
+    with sync.open(root / "n1", **values) as quorum:
         quorum.wait_ready(WAIT_S)
         role = quorum._node._replica.controller
         if role is not None:

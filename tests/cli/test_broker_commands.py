@@ -40,10 +40,10 @@ def test_a_broker_is_described(fastquorum: Run, tmp_path: Path) -> None:
         assert fastquorum("topic", "create", "t", "--assignment", "11:12,12:11,12:11", *cluster.at).code == 0
         ran = fastquorum("broker", "describe", 12, *cluster.at)
         assert ran.code == 0
-        said = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
-        assert said["BROKER"] == "12"
-        assert (said["State"], said["Epoch"], said["Rack"]) == ("active", str(epochs[12]), "r12")
-        assert (said["ReplicaCount"], said["LeaderCount"], said["IsrCount"]) == ("3", "2", "3")
+        report = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
+        assert report["BROKER"] == "12"
+        assert (report["State"], report["Epoch"], report["Rack"]) == ("active", str(epochs[12]), "r12")
+        assert (report["ReplicaCount"], report["LeaderCount"], report["IsrCount"]) == ("3", "2", "3")
         shown = json.loads(fastquorum("broker", "describe", 11, *cluster.at, "--format", "json").out)
         assert (shown["id"], shown["replicaCount"], shown["leaderCount"], shown["configs"]) == (11, 3, 1, {})
 

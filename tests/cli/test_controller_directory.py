@@ -17,7 +17,7 @@ from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, ZERO_CHECKPOINT
 from fastquorum.types import Uuid
 from tests.api.nodes import CLUSTER_ID
 from tests.cli.conftest import Ran, RunningCommand, free_port, in_process
-from tests.cli.controllers import Door
+from tests.cli.controllers import ControllerClient
 from tests.wire.golden import CLUSTER
 
 Run = Callable[..., Ran]
@@ -25,7 +25,7 @@ Start = Callable[..., RunningCommand]
 
 
 def kafka_file(root: Path, port: int, *lines: str) -> Path:
-    """As Kafka's controllers have it."""
+    """Write a file like those of Kafka's controllers."""
     path = root / "controller.properties"
     config = {
         "process.roles": "controller",
@@ -45,16 +45,16 @@ def kafka_file(root: Path, port: int, *lines: str) -> Path:
 def formatted(fastquorum: Run, *words: object) -> dict[str, Any]:
     ran = fastquorum("format", *words, "--format", "json")
     assert (ran.code, ran.err) == (0, "")
-    said: dict[str, Any] = json.loads(ran.out)
-    return said
+    report: dict[str, Any] = json.loads(ran.out)
+    return report
 
 
 def test_a_controllers_directory_begins_as_kafkas_own(fastquorum: Run, tmp_path: Path) -> None:
     data, directory_id = tmp_path / "n1", new_directory_id()
     words = ("--controller", "--data", data, "--node-id", 1, "--voters", f"1@127.0.0.1:9093:{directory_id}")
-    said = formatted(fastquorum, *words, "--cluster-id", CLUSTER_ID)
-    assert (said["log"], said["topic"], said["kraftVersion"]) == ("metadata", "__cluster_metadata", 1)
-    assert said["directoryId"] == str(directory_id)
+    report = formatted(fastquorum, *words, "--cluster-id", CLUSTER_ID)
+    assert (report["log"], report["topic"], report["kraftVersion"]) == ("metadata", "__cluster_metadata", 1)
+    assert report["directoryId"] == str(directory_id)
     assert (data / ZERO_CHECKPOINT).exists()
     kernels = load("native")
     ours, kafkas = (RealDisk(str(each), kernels) for each in (data, CLUSTER / "c1"))
@@ -65,11 +65,11 @@ def test_kafkas_own_file_formats_and_runs_a_controller(fastquorum: Run, running:
     port = free_port()
     config = kafka_file(tmp_path, port)
     voters = f"1@127.0.0.1:{port}:{new_directory_id()}"
-    said = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID, "--voters", voters)
-    assert (said["data"], said["nodeId"], said["voters"]) == (str(tmp_path / "data"), 1, voters)
+    report = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID, "--voters", voters)
+    assert (report["data"], report["nodeId"], report["voters"]) == (str(tmp_path / "data"), 1, voters)
     node = running(None, "--config", str(config))
     assert f"node 1 of cluster {CLUSTER_ID} listens, reached at CONTROLLER://127.0.0.1:{port}" in node.line
-    cluster = Door(port)
+    cluster = ControllerClient(port)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in fastquorum("topic", "delete", "t", *cluster.at).err, "it decides"
     cluster.join(11)
     assert fastquorum("topic", "create", "t", *cluster.at).code == 0
@@ -91,12 +91,13 @@ def test_a_controllers_directory_remembers_that_it_is_one(fastquorum: Run, runni
     node = running(data)
     assert node.line.endswith(f"data {data}, as a controller\n")
     assert (
-        "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION" in fastquorum("topic", "delete", "t", *Door(port).at).err
+        "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION"
+        in fastquorum("topic", "delete", "t", *ControllerClient(port).at).err
     ), "it decides"
     assert node.end(signal.SIGTERM).code == 0
-    told = tmp_path / "told.properties"
-    told.write_text("controller.enable=false\n")
-    assert running(data, "--config", str(told)).line.endswith(f"data {data}\n"), "it may be told otherwise"
+    named = tmp_path / "told.properties"
+    named.write_text("controller.enable=false\n")
+    assert running(data, "--config", str(named)).line.endswith(f"data {data}\n"), "it may be told otherwise"
 
 
 def test_a_directory_is_not_made_a_controllers_afterwards(fastquorum: Run, tmp_path: Path) -> None:
@@ -110,10 +111,10 @@ def test_a_directory_is_not_made_a_controllers_afterwards(fastquorum: Run, tmp_p
 def test_static_voters_stand_in_the_file(fastquorum: Run, running: Start, tmp_path: Path) -> None:
     port = free_port()
     config = kafka_file(tmp_path, port, f"controller.quorum.voters=1@127.0.0.1:{port}")
-    said = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID)
-    assert (said["kraftVersion"], said["voters"]) == (0, f"1@127.0.0.1:{port}")
+    report = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID)
+    assert (report["kraftVersion"], report["voters"]) == (0, f"1@127.0.0.1:{port}")
     running(None, "--config", str(config))
-    ran = fastquorum("topic", "delete", "t", *Door(port).at)
+    ran = fastquorum("topic", "delete", "t", *ControllerClient(port).at)
     assert "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION" in ran.err
 
 
@@ -135,10 +136,12 @@ def test_a_key_that_is_nearly_one_that_is_heeded_is_asked_after(
     port = free_port()
     lines = ("log.retention.hours=168", "min.insync.replica=2", f"controller.quorum.voters=1@127.0.0.1:{port}")
     config = kafka_file(tmp_path, port, *lines)
-    said = f"{config}: without effect here: log.retention.hours, min.insync.replica (is min.insync.replicas meant?)\n"
+    printed = (
+        f"{config}: without effect here: log.retention.hours, min.insync.replica (is min.insync.replicas meant?)\n"
+    )
     ran = fastquorum("format", "--config", config, "--cluster-id", CLUSTER_ID)
-    assert (ran.code, ran.err) == (0, said)
-    assert without_time(running(None, "--config", str(config)).end(signal.SIGTERM).err) == f"fastquorum: {said}"
+    assert (ran.code, ran.err) == (0, printed)
+    assert without_time(running(None, "--config", str(config)).end(signal.SIGTERM).err) == f"fastquorum: {printed}"
     as_json = running(None, "--config", str(config), "--log-format", "json").end(signal.SIGTERM).err
     assert json.loads(as_json.splitlines()[0])["keys"] == ["log.retention.hours", "min.insync.replica"]
 
@@ -176,7 +179,7 @@ def test_a_directory_of_another_cluster_at_a_voters_place_is_named_on_both_sides
 def test_a_voters_place_without_its_directory_is_told_of_by_who_stands_there(
     fastquorum: Run, running: Start, tmp_path: Path
 ) -> None:
-    """As after a disk was replaced: the node follows, and nobody would see that it does not vote."""
+    """So it is after a disk was replaced: the node follows, and only this line tells that it has no vote."""
     ports = [free_port() for _ in range(3)]
     ids = [new_directory_id() for _ in range(4)]
 
@@ -185,8 +188,8 @@ def test_a_voters_place_without_its_directory_is_told_of_by_who_stands_there(
         return ",".join(f"{number}@127.0.0.1:{port}:{own}" for number, (port, own) in enumerate(each, 1))
 
     known, another = voters(*ids[:3]), voters(*ids[:2], ids[3])
-    for number, said in enumerate((known, known, another), 1):
-        words = ("--controller", "--data", tmp_path / f"n{number}", "--node-id", number, "--voters", said)
+    for number, listed in enumerate((known, known, another), 1):
+        words = ("--controller", "--data", tmp_path / f"n{number}", "--node-id", number, "--voters", listed)
         formatted(fastquorum, *words, "--cluster-id", CLUSTER_ID)
     nodes = [running(tmp_path / f"n{number}") for number in (1, 2)]
     # Whoever is elected first writes down the voters that it knows: that is to be one of these two.

@@ -47,7 +47,7 @@ class Played(NamedTuple):
     """A demo that is over."""
 
     code: int
-    said: dict[str, Any]
+    report: dict[str, Any]
     directory: Path
 
 
@@ -66,16 +66,16 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 def test_nothing_is_lost_and_nothing_comes_twice(played: Played) -> None:
-    said = played.said
-    assert said.keys() >= KEYS
-    assert said["problems"] == []
-    assert (played.code, said["verdict"]) == (0, "green")
-    assert said["records"] == said["acknowledged"] == len(packaged_log.values())
-    assert (said["lost"], said["duplicated"], said["kills"]) == (0, 0, 2)
-    assert said["elections"] >= 3
-    assert said["replicas_identical"] is True
-    assert 0 < said["commit_p50_us"] <= said["commit_p99_us"]
-    assert said["commits_per_s"] > 0
+    report = played.report
+    assert report.keys() >= KEYS
+    assert report["problems"] == []
+    assert (played.code, report["verdict"]) == (0, "green")
+    assert report["records"] == report["acknowledged"] == len(packaged_log.values())
+    assert (report["lost"], report["duplicated"], report["kills"]) == (0, 0, 2)
+    assert report["elections"] >= 3
+    assert report["replicas_identical"] is True
+    assert 0 < report["commit_p50_us"] <= report["commit_p99_us"]
+    assert report["commits_per_s"] > 0
 
 
 def test_the_picture_is_that_of_kafkas_own_checkpoint(played: Played, fastquorum: Callable[..., Ran]) -> None:
@@ -83,9 +83,9 @@ def test_the_picture_is_that_of_kafkas_own_checkpoint(played: Played, fastquorum
     checkpoint = CLUSTER / "c1" / "__cluster_metadata-0" / "00000000000000003829-0000000003.checkpoint"
     lines = fastquorum("log", "dump", "--format", "json", checkpoint).out.splitlines()
     types = [json.loads(line).get("type") for line in lines]
-    assert played.said["topics"] == types.count("TOPIC_RECORD")
-    assert played.said["partitions"] == types.count("PARTITION_RECORD")
-    assert played.said["brokers"] == types.count("REGISTER_BROKER_RECORD")
+    assert played.report["topics"] == types.count("TOPIC_RECORD")
+    assert played.report["partitions"] == types.count("PARTITION_RECORD")
+    assert played.report["brokers"] == types.count("REGISTER_BROKER_RECORD")
 
 
 def test_the_disks_are_closed_logs_of_what_was_sent(played: Played, fastquorum: Callable[..., Ran]) -> None:
@@ -96,7 +96,7 @@ def test_the_disks_are_closed_logs_of_what_was_sent(played: Played, fastquorum: 
         assert verified["closed"]
         lines = map(json.loads, fastquorum("log", "dump", "--format", "json", node).out.splitlines())
         records = [line for line in lines if "type" in line]
-        assert len(records) == played.said["records"]
+        assert len(records) == played.report["records"]
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -187,9 +187,9 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
 
     options = play.Options(nodes=1, keep=str(tmp_path / "kept"))
     assert play.play(options, JsonScreen(), before_verdict=forget) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["verdict"] == "red"
-    assert (said["records"], said["acknowledged"], said["lost"], said["kills"]) == (30, 30, 1, 2)
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "red"
+    assert (report["records"], report["acknowledged"], report["lost"], report["kills"]) == (30, 30, 1, 2)
 
 
 # --- its parts --------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is
     with screen.progress(3) as advance:
         for _ in range(3):
             advance()
-    outcome = Outcome(**played.said)
+    outcome = Outcome(**played.report)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), None)
     cut_batches(copies[0], kernels, 1)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), "/kept")

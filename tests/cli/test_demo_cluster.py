@@ -40,7 +40,7 @@ class Played(NamedTuple):
     """A demo that is over."""
 
     code: int
-    said: dict[str, Any]
+    report: dict[str, Any]
     directory: Path
 
     @property
@@ -71,18 +71,18 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 def test_nothing_is_lost_and_nobody_leads_who_is_fenced(played: Played) -> None:
-    said = played.said
-    assert said["problems"] == []
-    assert (played.code, said["verdict"]) == (0, "green")
-    assert (said["lost"], said["fenced_leads"], said["images_equal"]) == (0, 0, True)
-    assert (said["controllers"], said["brokers"], said["kills"], said["leaves"]) == (3, 3, 2, 1)
-    assert said["elections"] >= 2
-    counts = [said[name] for name in ("registrations", "topics", "fencings", "leaves")]
-    assert (counts, said["acknowledged"], len(played.ledger)) == ([4, 5, 1, 1], 11, 11)
+    report = played.report
+    assert report["problems"] == []
+    assert (played.code, report["verdict"]) == (0, "green")
+    assert (report["lost"], report["fenced_leads"], report["images_equal"]) == (0, 0, True)
+    assert (report["controllers"], report["brokers"], report["kills"], report["leaves"]) == (3, 3, 2, 1)
+    assert report["elections"] >= 2
+    counts = [report[name] for name in ("registrations", "topics", "fencings", "leaves")]
+    assert (counts, report["acknowledged"], len(played.ledger)) == ([4, 5, 1, 1], 11, 11)
 
 
 def test_who_acts_under_a_token_that_is_over_is_refused(played: Played) -> None:
-    assert played.said["refusals"] == ["FENCED_LEADER_EPOCH", "STALE_BROKER_EPOCH"]
+    assert played.report["refusals"] == ["FENCED_LEADER_EPOCH", "STALE_BROKER_EPOCH"]
 
 
 def test_the_killed_broker_returns_under_a_larger_epoch(played: Played) -> None:
@@ -106,7 +106,7 @@ def test_every_disk_tells_of_the_cluster_as_it_was_left(played: Played, fastquor
             each.name: str(each.id) for each in played.changes(Created)
         }
         leaders = [each["leader"] for topic in image["topics"].values() for each in topic["partitions"].values()]
-        assert len(leaders) == played.said["partitions"] == 20
+        assert len(leaders) == played.report["partitions"] == 20
         assert set(leaders) <= set(BROKERS) - {left}
 
 
@@ -173,7 +173,7 @@ def disks(played: Played, tmp_path: Path, kernels: Kernels) -> Disks:
 def test_the_untouched_disks_are_green(disks: Disks, played: Played) -> None:
     verdict = disks.judge()
     assert verdict.is_green
-    assert (verdict.lost, verdict.end_offset) == (0, played.said["end_offset"])
+    assert (verdict.lost, verdict.end_offset) == (0, played.report["end_offset"])
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -286,10 +286,10 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
 
     options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
     assert play.play_cluster(options, JsonScreen(), before_verdict=forget) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["verdict"], said["lost"], said["leaves"], said["kills"]) == ("red", 1, 1, 2)
-    assert all(problem.startswith(str(tmp_path / "kept" / "node-2")) for problem in said["problems"])
-    assert sum("the leave of broker 11" in problem for problem in said["problems"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["verdict"], report["lost"], report["leaves"], report["kills"]) == ("red", 1, 1, 2)
+    assert all(problem.startswith(str(tmp_path / "kept" / "node-2")) for problem in report["problems"])
+    assert sum("the leave of broker 11" in problem for problem in report["problems"]) == 1
 
 
 def test_what_ends_the_play_is_in_the_verdict(
@@ -298,10 +298,10 @@ def test_what_ends_the_play_is_in_the_verdict(
     monkeypatch.setattr(acts, "TOPICS", ("orders", "orders"))
     options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
     assert play.play_cluster(options, JsonScreen()) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["verdict"], said["lost"], said["acknowledged"]) == ("red", 0, 2)
-    assert len(said["problems"]) == 1
-    assert "the controller refuses: TOPIC_ALREADY_EXISTS" in said["problems"][0]
+    report = json.loads(capsys.readouterr().out)
+    assert (report["verdict"], report["lost"], report["acknowledged"]) == ("red", 0, 2)
+    assert len(report["problems"]) == 1
+    assert "the controller refuses: TOPIC_ALREADY_EXISTS" in report["problems"][0]
 
 
 # --- its parts --------------------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
 def test_what_people_see(played: Played) -> None:
     shown = io.StringIO()
     screen = TextScreen(Console(file=shown, force_terminal=False, width=100, highlight=False, soft_wrap=True))
-    outcome = ClusterOutcome(**played.said)
+    outcome = ClusterOutcome(**played.report)
     screen.cluster_verdict(outcome, None)
     screen.cluster_verdict(outcome._replace(images_equal=False, problems=["the images differ"]), "/kept")
     text = shown.getvalue()

@@ -33,10 +33,10 @@ def test_without_pyspark_one_line_says_what_installs_it(fastquorum: Callable[...
 @pytest.mark.usefixtures("no_pyspark")
 def test_without_pyspark_json_says_the_same(fastquorum: Callable[..., Ran]) -> None:
     ran = fastquorum(*SPARK, "--format", "json")
-    said = json.loads(ran.out)
+    report = json.loads(ran.out)
     assert ran.code == 1
-    assert said["pyspark"] == ""
-    assert said["problems"] == [{"text": "PySpark is not installed", "hint": "pip install 'fastquorum[spark]'"}]
+    assert report["pyspark"] == ""
+    assert report["problems"] == [{"text": "PySpark is not installed", "hint": "pip install 'fastquorum[spark]'"}]
 
 
 def test_a_python_that_workers_cannot_run_is_wrong(
@@ -66,11 +66,11 @@ def test_a_tiny_session_is_tried_and_everything_is_said(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     ran = fastquorum(*SPARK, "--format", "json")
-    said = json.loads(ran.out)
-    assert said["problems"] == []
+    report = json.loads(ran.out)
+    assert report["problems"] == []
     assert ran.code == 0
-    assert said["registers"] is True
-    assert said["session_s"] > 0
-    assert said["worker_python"] == said["PYSPARK_PYTHON"]
-    assert said["worker_fastquorum"] == said["version"]
-    assert {"java", "java_version", "java_chosen", "pyspark", "pyarrow", "pandas", "numpy"} <= said.keys()
+    assert report["registers"] is True
+    assert report["session_s"] > 0
+    assert report["worker_python"] == report["PYSPARK_PYTHON"]
+    assert report["worker_fastquorum"] == report["version"]
+    assert {"java", "java_version", "java_chosen", "pyspark", "pyarrow", "pandas", "numpy"} <= report.keys()

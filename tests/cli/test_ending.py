@@ -106,7 +106,7 @@ sys.exit(main())
 
 
 def test_a_signal_that_was_put_off_goes_to_whoever_handles_it_when_the_import_is_over() -> None:
-    """As a node's own handlers do, which stop it in order."""
+    """A node's own handlers are such: they stop it in order."""
     code = f"""
 import os, signal, sys, time
 from fastquorum.ending import end

@@ -136,7 +136,7 @@ def test_a_path_that_is_there_is_no_mistyped_command(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["verify", "n1"], "fastquorum: error: there is no command 'verify'; did you mean log verify?"),
         (["log-verify"], "did you mean log verify?"),
@@ -149,10 +149,10 @@ def test_a_path_that_is_there_is_no_mistyped_command(
     ],
 )
 def test_what_stands_elsewhere_is_found_and_a_group_tells_of_its_own_options(
-    fastquorum: Callable[..., Ran], words: list[str], said: str
+    fastquorum: Callable[..., Ran], words: list[str], expected: str
 ) -> None:
     ran = fastquorum(*words)
-    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert (ran.code, expected in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.parametrize("command", BY_WORDS)
@@ -242,7 +242,7 @@ def stdout_of(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stdout_closed() -> Iterator[None]:
-    """As Python finds it after `>&-`."""
+    """Set stdout to what Python finds after `>&-`."""
     before, sys.stdout = sys.stdout, cast("TextIO", None)
     try:
         yield
@@ -365,14 +365,14 @@ def test_output_goes_to_a_narrow_terminal_without_colours_and_says_where_it_cann
     capfd.readouterr()
     with stdout_of("/dev/full"):
         assert ran(1) == 1
-    said = capfd.readouterr().err
-    assert "No space left on device; make room on its file system\n" in said
-    assert "Traceback" not in said
+    printed = capfd.readouterr().err
+    assert "No space left on device; make room on its file system\n" in printed
+    assert "Traceback" not in printed
     with stdout_closed():
         assert ran(2) == 1
-    said = capfd.readouterr().err
-    assert "fastquorum: stdout is closed" in said
-    assert "Traceback" not in said
+    printed = capfd.readouterr().err
+    assert "fastquorum: stdout is closed" in printed
+    assert "Traceback" not in printed
 
 
 FRAMES = {
@@ -433,11 +433,11 @@ def test_several_directories_are_looked_at_in_turn_though_one_is_none(
 
 
 def test_what_takes_one_path_by_its_nature_says_so_of_a_second_one(fastquorum: Callable[..., Ran], data: Path) -> None:
-    for words, said in (
+    for words, printed in (
         (("image", "diff", data, data, "--from", 0), "it takes one DIR: ask for each of several in turn"),
         (("wire", "replay", data, data, "--to", "127.0.0.1:1"), "it takes one FILE: ask for each of several in turn"),
         (("shell", data, data), f"it looks around in one log, and {data} is another; fastquorum image shows several"),
         (("shell", data, data, "ls"), "it looks around in one log, and"),
     ):
         ran = fastquorum(*words)
-        assert (ran.code, ran.out, said in ran.err) == (2, "", True), ran
+        assert (ran.code, ran.out, printed in ran.err) == (2, "", True), ran

@@ -78,9 +78,17 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 def test_doctor_says_what_is_here(fastquorum: Callable[..., Ran], tmp_path: object) -> None:
     ran = fastquorum("doctor", "--data", tmp_path, "--format", "json")
-    said = json.loads(ran.out)
-    assert {"kernels", "cpu_path", "file_system", "fsync_p50_us", "fsync_p99_us", "clock_source", "lmdb"} <= said.keys()
-    assert ran.code == (1 if said["problems"] else 0)
+    report = json.loads(ran.out)
+    assert {
+        "kernels",
+        "cpu_path",
+        "file_system",
+        "fsync_p50_us",
+        "fsync_p99_us",
+        "clock_source",
+        "lmdb",
+    } <= report.keys()
+    assert ran.code == (1 if report["problems"] else 0)
     assert "DOCTOR" in fastquorum("doctor", "--data", tmp_path).out
 
 
@@ -141,7 +149,7 @@ def test_an_interrupted_sweep_ends_at_once() -> None:
 
 @pytest.mark.parametrize("module", ["typing", "argparse", "fastquorum.errors", "fastquorum.cli.sim.run"])
 def test_an_interrupt_while_the_command_is_still_being_imported_is_quiet(module: str) -> None:
-    """As the installed script does it."""
+    """The module is imported as by the installed script."""
     code = f"""
 import os, signal, sys
 class Interrupting:
@@ -195,7 +203,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("ignored", [True, False])
 def test_an_interrupt_is_ignored_where_the_shell_says_so(ignored: bool) -> None:
-    """As one without job control does to what it starts in the background."""
+    """A shell without job control ignores it for programs in the background."""
     code = f"""
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN if {ignored} else signal.default_int_handler)

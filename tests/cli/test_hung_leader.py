@@ -16,7 +16,7 @@ Run = Callable[..., Ran]
 
 
 @pytest.mark.parametrize(
-    ("words", "is_controller", "code", "said"),
+    ("words", "is_controller", "code", "expected"),
     [
         (("topic", "delete", "t"), True, 2, "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION"),
         (("topic", "list"), True, 0, ""),
@@ -32,7 +32,7 @@ def test_a_leader_that_hangs_is_looked_for_again(
     words: tuple[object, ...],
     is_controller: bool,
     code: int,
-    said: str,
+    expected: str,
 ) -> None:
     ports = free_ports(3)
     kind = ("--controller",) if is_controller else ()
@@ -51,4 +51,4 @@ def test_a_leader_that_hangs_is_looked_for_again(
     others = ",".join(f"127.0.0.1:{port}" for number, port in enumerate(ports, 1) if number != leader)
     ran = fastquorum(*words, "--bootstrap", others, "--timeout", 15)
     assert ran.code == code, ran.err
-    assert said in ran.err
+    assert expected in ran.err

@@ -91,12 +91,12 @@ def test_what_an_interrupted_write_left_is_left_out_and_corruption_is_not(
     batch = bytes(load("pure").encode_values([value] * 9, base_offset=3836, leader_epoch=3, timestamp_ms=1))
     with path.open("ab") as file:
         file.write(batch[:-7])
-    said = f"{path}: what an interrupted write left at byte {size} is left out, and the log ends at offset 3836; "
+    note = f"{path}: what an interrupted write left at byte {size} is left out, and the log ends at offset 3836; "
     whole, since = ("image", DIRECTORY, "--format", "json"), ("image", "diff", DIRECTORY, "--from", 1816)
     for words in (whole, since, ("shell", DIRECTORY, "ls", "/image"), (*since, "--to", 3836)):
         sound, torn = fastquorum(*words), fastquorum(*(copy if each is DIRECTORY else each for each in words))
         assert (torn.code, torn.out) == (0, sound.out)
-        assert torn.err.startswith(said) or "--to" in words
+        assert torn.err.startswith(note) or "--to" in words
     assert fastquorum("image", copy, "--at", 3836).err == ""
     beyond = fastquorum("image", copy, "--at", 3840)
     assert (beyond.code, beyond.out) == (2, "")

@@ -48,32 +48,32 @@ def quick(shown: list[str]) -> list[str]:
 def loaded(*words: object) -> dict[str, Any]:
     ran = in_process("load", *words)
     assert ran.code == 0, ran.err
-    said: dict[str, Any] = json.loads(ran.out)
-    return said
+    report: dict[str, Any] = json.loads(ran.out)
+    return report
 
 
-def assert_accounted_for(said: dict[str, Any]) -> None:
+def assert_accounted_for(report: dict[str, Any]) -> None:
     """Every arrival was acknowledged or is an error, and the figures are of the acknowledged ones."""
-    assert said["acknowledged"] + sum(said["errors"].values()) == said["appends"]
-    assert said["latency_us"].keys() == FIGURES
-    assert 0 < said["latency_us"]["p50"] <= said["latency_us"]["p99"] <= said["latency_us"]["max"]
-    assert Histogram.decode(said["histogram"]).total == said["acknowledged"]
-    assert sum(point["acknowledged"] for point in said["timeline"]) == said["acknowledged"]
-    assert said["machine"].keys() >= {"cpu", "kernel", "file_system", "python", "version", "load_average"}
-    assert isinstance(said["generator_was_bottleneck"], bool)
-    assert said["generator"]["how"]
+    assert report["acknowledged"] + sum(report["errors"].values()) == report["appends"]
+    assert report["latency_us"].keys() == FIGURES
+    assert 0 < report["latency_us"]["p50"] <= report["latency_us"]["p99"] <= report["latency_us"]["max"]
+    assert Histogram.decode(report["histogram"]).total == report["acknowledged"]
+    assert sum(point["acknowledged"] for point in report["timeline"]) == report["acknowledged"]
+    assert report["machine"].keys() >= {"cpu", "kernel", "file_system", "python", "version", "load_average"}
+    assert isinstance(report["generator_was_bottleneck"], bool)
+    assert report["generator"]["how"]
 
 
 @pytest.mark.slow
 def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Path) -> None:
     files = {"html": "x.html", "svg": "svg", "hdr": "latency", "history": "history", "trace": "trace.json"}
     outputs = [word for name, path in files.items() for word in (f"--{name}", str(tmp_path / path))]
-    said = loaded(*quick, "--rate", "400", "--seconds", "0.5", *outputs, "--keep")
-    assert_accounted_for(said)
-    assert (said["appends"], said["errors"], said["offered_per_s"]) == (200, {}, 400)
-    assert said["cpu_us_per_append"] > 0
-    assert said["generator"]["own_appends_per_s"] > 0
-    assert [node["killed"] for node in said["nodes"]] == [False] * 3
+    report = loaded(*quick, "--rate", "400", "--seconds", "0.5", *outputs, "--keep")
+    assert_accounted_for(report)
+    assert (report["appends"], report["errors"], report["offered_per_s"]) == (200, {}, 400)
+    assert report["cpu_us_per_append"] > 0
+    assert report["generator"]["own_appends_per_s"] > 0
+    assert [node["killed"] for node in report["nodes"]] == [False] * 3
     (root,) = (tmp_path / "data").iterdir()
     held = []
     for node in (1, 2, 3):
@@ -83,13 +83,13 @@ def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Pat
     assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
     assert sorted(os.listdir(tmp_path / "svg")) == ["latency.svg", "timeline-latency.svg", "timeline-rate.svg"]
     (kept,) = (tmp_path / "history").iterdir()
-    assert json.loads(kept.read_text()) == said
+    assert json.loads(kept.read_text()) == report
     trace = json.loads((tmp_path / "trace.json").read_text())
     check_trace(trace)
     assert {event["pid"] for event in trace["traceEvents"]} == {1, 2, 3}
-    assert said["stages"].keys() == {"1", "2", "3"}
-    assert sum(stages["append_told"]["count"] for stages in said["stages"].values()) == 200, "not the warm-up's"
-    assert all(stages["sync"]["p50_us"] > 0 for stages in said["stages"].values())
+    assert report["stages"].keys() == {"1", "2", "3"}
+    assert sum(stages["append_told"]["count"] for stages in report["stages"].values()) == 200, "not the warm-up's"
+    assert all(stages["sync"]["p50_us"] > 0 for stages in report["stages"].values())
     reader = HistogramLogReader(str(tmp_path / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3))
     total = 0
     while (interval := reader.get_next_interval_histogram()) is not None:
@@ -106,18 +106,18 @@ def test_people_read_what_programs_do(shown: list[str], tmp_path: Path) -> None:
     (kept,) = (tmp_path / "history").iterdir()
     assert ran.err.splitlines()[-1] == f"written: {kept}"
     assert not re.search("━|three nodes start", ran.err), "nobody watches"
-    said = json.loads(kept.read_text())
+    report = json.loads(kept.read_text())
     rows = dict(re.split(r"  +", line, maxsplit=1) for line in ran.out.splitlines())
     assert rows["LOAD"] == "400 records/s"
     assert rows["offered"] == "400 records/s (values, 100 B, 1 an append, embedded, blocking)"
-    assert rows["achieved"] == f"{said['achieved_per_s']:,.0f} records/s"
+    assert rows["achieved"] == f"{report['achieved_per_s']:,.0f} records/s"
     names = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
-    latencies = [f"{name} {said['latency_us'][figure]:,.0f}" for figure, name in names.items()]
+    latencies = [f"{name} {report['latency_us'][figure]:,.0f}" for figure, name in names.items()]
     assert rows["latency, us"].split("  ") == latencies
     assert rows["errors"] == "none"
-    assert rows["CPU"] == f"{said['cpu_us_per_append']:,.0f} us an append, all processes"
-    verdict = "it was the BOTTLENECK" if said["generator_was_bottleneck"] else "kept up"
-    assert rows["generator"] == f"{verdict}: {said['generator']['how']}"
+    assert rows["CPU"] == f"{report['cpu_us_per_append']:,.0f} us an append, all processes"
+    verdict = "it was the BOTTLENECK" if report["generator_was_bottleneck"] else "kept up"
+    assert rows["generator"] == f"{verdict}: {report['generator']['how']}"
 
 
 @pytest.mark.slow
@@ -150,9 +150,9 @@ def _read(terminal: int) -> Iterator[bytes]:
 
 @pytest.mark.slow
 def test_kafkas_client_loads_local_nodes(quick: list[str], tmp_path: Path) -> None:
-    said = loaded(*quick, "--rate", "300", "--seconds", "0.5", "--driver", "kafka", "--workload", "keys")
-    assert_accounted_for(said)
-    assert (said["acknowledged"], said["errors"]) == (150, {})
+    report = loaded(*quick, "--rate", "300", "--seconds", "0.5", "--driver", "kafka", "--workload", "keys")
+    assert_accounted_for(report)
+    assert (report["acknowledged"], report["errors"]) == (150, {})
     assert list((tmp_path / "data").iterdir()) == []  # not kept
 
 
@@ -171,17 +171,17 @@ def test_kafkas_client_loads_local_nodes(quick: list[str], tmp_path: Path) -> No
 )
 def test_the_load_goes_on_with_the_next_leader(quick: list[str], driver: str, api: str, lost: set[str]) -> None:
     words = ["--rate", "200", "--seconds", "2.5", "--driver", driver, "--api", api, "--kill-leader-at", "0.5"]
-    said = loaded(*quick, *words)
-    assert_accounted_for(said)
-    (kill,), (election, *_) = said["kills"], said["elections"]
+    report = loaded(*quick, *words)
+    assert_accounted_for(report)
+    (kill,), (election, *_) = report["kills"], report["elections"]
     assert 0.5 <= kill["t_s"] <= election["t_s"]
     assert election["leader"] != kill["node_id"]
-    assert said["errors"].keys() <= lost
+    assert report["errors"].keys() <= lost
     # Whoever was due while nobody led had to wait for the election, and that was not left out. Half of it: whoever
     # watches may hear of the new leader later than who appends.
-    assert said["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.5e6
-    assert said["acknowledged"] >= 400
-    assert said["cpu_us_per_append"] is None  # the killed process took its part with it
+    assert report["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.5e6
+    assert report["acknowledged"] >= 400
+    assert report["cpu_us_per_append"] is None  # the killed process took its part with it
 
 
 @pytest.mark.slow
@@ -195,11 +195,11 @@ def test_ctrl_c_ends_the_run_and_still_reports(quick: list[str], tmp_path: Path)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
-    said = json.loads(out)
-    assert said["interrupted"]
-    assert_accounted_for(said)
-    assert said["records"] == 3 * said["appends"]
-    assert max(point["in_flight"] for point in said["timeline"]) <= 8
+    report = json.loads(out)
+    assert report["interrupted"]
+    assert_accounted_for(report)
+    assert report["records"] == 3 * report["appends"]
+    assert max(point["in_flight"] for point in report["timeline"]) <= 8
 
 
 def endpoint_of(node: RunningCommand) -> str:
@@ -227,17 +227,17 @@ def test_a_quorum_that_others_run_is_loaded_through_its_door_until_it_does_not_k
     endpoint = endpoint_of(running(data))
     # A window of one append: whatever the machine, it is not kept up with for long.
     words = ["--sweep", "--rate", "50", "--seconds", "0.3", "--warmup", "0", "--in-flight-max", "1"]
-    said = loaded("--bootstrap", endpoint, *words, "--history", tmp_path / "h", "--format", "json")
-    rates = [step["offered_per_s"] for step in said["steps"]]
+    report = loaded("--bootstrap", endpoint, *words, "--history", tmp_path / "h", "--format", "json")
+    rates = [step["offered_per_s"] for step in report["steps"]]
     assert rates == sorted(rates)
-    for step in said["steps"]:
+    for step in report["steps"]:
         assert step["plan"]["driver"] == "client"
         assert step["nodes"] == []
         assert step["acknowledged"] + sum(step["errors"].values()) == step["appends"]
-    if said["knee"] is None:  # a busy machine: the first rate was the last
-        assert len(said["steps"]) == 1
+    if report["knee"] is None:  # a busy machine: the first rate was the last
+        assert len(report["steps"]) == 1
     else:
-        assert said["overload"]["offered_per_s"] == pytest.approx(2 * said["knee"]["offered_per_s"], rel=0.2)
+        assert report["overload"]["offered_per_s"] == pytest.approx(2 * report["knee"]["offered_per_s"], rel=0.2)
     compared = fastquorum("load", "compare", tmp_path / "h", tmp_path / "h")
     assert compared.code == 0
     assert "1.00" in compared.out
@@ -255,9 +255,9 @@ def test_a_kafka_client_has_room_for_every_record_of_what_is_in_flight(
 ) -> None:
     endpoint = endpoint_of(running(data))
     words = ["--driver", "kafka", "--closed", "4", "--batch", "500", "--in-flight-max", "4"]
-    said = loaded("--bootstrap", endpoint, *words, "--seconds", "0.3", "--warmup", "0", "--format", "json")
-    assert said["acknowledged"] > 0
-    assert said["errors"] == {}
+    report = loaded("--bootstrap", endpoint, *words, "--seconds", "0.3", "--warmup", "0", "--format", "json")
+    assert report["acknowledged"] > 0
+    assert report["errors"] == {}
 
 
 def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran]) -> None:
@@ -268,7 +268,7 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["--closed", "4", "--rate", "5"], "--closed and --rate exclude each other"),
         (["--closed", "4", "--sweep"], "--closed and --sweep exclude each other"),
@@ -301,11 +301,11 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
     ],
 )
 def test_what_does_not_go_together_is_refused_at_once(
-    fastquorum: Callable[..., Ran], words: list[str], said: str
+    fastquorum: Callable[..., Ran], words: list[str], expected: str
 ) -> None:
     ran = fastquorum("load", *words)
     assert ran.code == 2
-    assert said in ran.err
+    assert expected in ran.err
     assert ran.out == ""
 
 

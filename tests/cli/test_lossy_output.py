@@ -50,11 +50,11 @@ def test_a_reader_that_hangs_holds_nobody_up_and_learns_how_much_it_missed(
         lines += 1
         read += os.read(read_fd, 65536)
     print("last", file=stream)
-    said = (read.decode() + read_all(read_fd)).splitlines()
-    lost = [int(each.split()[0]) for each in said if " lost: nothing took them off in time" in each]
-    assert said[-1] == "last"
-    assert said.count(LINE.strip()) + sum(lost) == lines
-    assert len(said) == said.count(LINE.strip()) + len(lost) + 1  # none was cut, or glued to another
+    printed = (read.decode() + read_all(read_fd)).splitlines()
+    lost = [int(each.split()[0]) for each in printed if " lost: nothing took them off in time" in each]
+    assert printed[-1] == "last"
+    assert printed.count(LINE.strip()) + sum(lost) == lines
+    assert len(printed) == printed.count(LINE.strip()) + len(lost) + 1  # none was cut, or glued to another
     os.close(read_fd)
     stream.drain()
 

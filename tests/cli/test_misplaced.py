@@ -11,7 +11,7 @@ Run = Callable[..., Ran]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ("log dump n1 --max 5", "there is no option --max; `fastquorum read` has it"),
         ("log dump n1 --from-offset=5", "there is no option --from-offset; `fastquorum read` has it"),
@@ -34,15 +34,15 @@ Run = Callable[..., Ran]
     ],
 )
 def test_an_option_of_another_command_or_tool_is_told_with_what_there_is(
-    fastquorum: Run, words: str, said: str
+    fastquorum: Run, words: str, expected: str
 ) -> None:
     ran = fastquorum(*words.split())
-    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert (ran.code, expected in ran.err) == (2, True), ran.err
     assert ran.err.startswith(f"usage: fastquorum {words.split()[0]} ")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (
             "quorum describe n1",
@@ -60,16 +60,16 @@ def test_an_option_of_another_command_or_tool_is_told_with_what_there_is(
     ],
 )
 def test_a_word_too_many_is_told_before_what_is_missing_with_where_it_belongs(
-    fastquorum: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
+    fastquorum: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, expected: str
 ) -> None:
     (tmp_path / "n1").mkdir()
     monkeypatch.chdir(tmp_path)
     ran = fastquorum(*words.split())
-    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert (ran.code, expected in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ("log dump h1:9093", "'h1:9093' is an address, and a path is expected; `fastquorum read --bootstrap h1:9093`"),
         ("log verify n1 [::1]:9093", "`fastquorum quorum describe --status --bootstrap [::1]:9093` asks a running"),
@@ -92,12 +92,12 @@ def test_a_word_too_many_is_told_before_what_is_missing_with_where_it_belongs(
     ],
 )
 def test_a_path_is_no_address_and_an_address_no_path(
-    fastquorum: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
+    fastquorum: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, expected: str
 ) -> None:
     (tmp_path / "n1").mkdir()
     monkeypatch.chdir(tmp_path)
     ran = fastquorum(*words.split())
-    assert (ran.code, said in ran.err, len(ran.err.splitlines())) == (2, True, 1), ran.err
+    assert (ran.code, expected in ran.err, len(ran.err.splitlines())) == (2, True, 1), ran.err
 
 
 def test_a_directory_that_is_named_as_an_address_is_read(

@@ -32,9 +32,9 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
     offset = int(first.out.split()[1])
     assert first.out == f"offset {offset}\noffset {offset + 1}\n"
     piped = in_process("append", *at, "--format", "json", stdin="a\nb\nc")
-    said = [json.loads(line) for line in piped.out.splitlines()]
-    assert said[0]["baseOffset"] == offset + 2
-    assert sum(each["records"] for each in said) == 3
+    report = [json.loads(line) for line in piped.out.splitlines()]
+    assert report[0]["baseOffset"] == offset + 2
+    assert sum(each["records"] for each in report) == 3
     binary = in_process("append", *at, "--encoding", "hex", "--value", "ff00")
     assert binary.code == 0
     read = fastquorum("read", *at)
@@ -220,7 +220,7 @@ def test_a_verbose_node_that_advertises_tells_who_leads_and_where(data: Path) ->
 
 
 @pytest.mark.parametrize("is_asked_before", [True, False])
-def test_a_node_may_be_told_to_stop_in_good_order_when_its_stdin_ends(data: Path, is_asked_before: bool) -> None:
+def test_a_node_may_be_told_to_stop_in_good_order_when_its_stdin_ends(data: Path, is_ready_before: bool) -> None:
     words = [*COMMAND, "run", "--data", str(data), "--until-stdin-ends", "--log-format", "json"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as node:
         try:
@@ -230,7 +230,7 @@ def test_a_node_may_be_told_to_stop_in_good_order_when_its_stdin_ends(data: Path
             node.stdin.write(b"is not looked at")
             node.stdin.flush()
             assert b"started" in node.stdout.readline()
-            if is_asked_before:
+            if is_ready_before:
                 node.send_signal(signal.SIGTERM)
                 assert any(b'"stopping"' in line for line in node.stderr)
             node.stdin.close()
@@ -430,10 +430,10 @@ def test_no_node_and_no_majority_are_retriable(fastquorum: Run, running: Start, 
     nobody = fastquorum("append", *at, "--value", "x")
     assert nobody.code == 3
     assert "cannot be reached: Connection refused" in nobody.err
-    told = fastquorum("read", *at[:2], "--timeout", "1.5").err.splitlines()
-    assert told[0].startswith("no leader yet (")
-    assert told[1].startswith("fastquorum read: the quorum is not ready: ")
-    for line in told:
+    lines = fastquorum("read", *at[:2], "--timeout", "1.5").err.splitlines()
+    assert lines[0].startswith("no leader yet (")
+    assert lines[1].startswith("fastquorum read: the quorum is not ready: ")
+    for line in lines:
         assert all(f"127.0.0.1:{port} cannot be reached" in line for port in ports)
     voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(ports, 1))
     data = tmp_path / "n1"

@@ -44,5 +44,5 @@ def test_what_is_logged_elsewhere_has_the_form_of_the_nodes_log(capsys: pytest.C
     NodeLog("json", verbose=False).logged(record)
     words, line = capsys.readouterr().err.splitlines()
     assert words.partition(" ")[2] == "fastquorum: no room"
-    told = json.loads(line)
-    assert (told["level"], told["event"], told["message"]) == ("warning", "repeated_fault", "no room")
+    entry = json.loads(line)
+    assert (entry["level"], entry["event"], entry["message"]) == ("warning", "repeated_fault", "no room")

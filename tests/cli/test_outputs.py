@@ -90,11 +90,11 @@ def test_a_directory_whose_name_is_not_utf_8_holds_a_node_and_no_table_names_it(
             assert (fastquorum(*words, odd, "--format", form).code, words) == (0, words)
     dumped = subprocess.run([*COMMAND, "log", "dump", odd, "--format", "kafka"], capture_output=True, check=True)
     assert dumped.stdout.startswith(b"Dumping " + os.fsencode(odd))
-    asked = [("log", "export", odd, "--out", tmp_path / "out")]
-    asked += [
+    commands = [("log", "export", odd, "--out", tmp_path / "out")]
+    commands += [
         (*words.split(), odd, "--format", form) for words in IN_ONE_PROCESS.values() for form in ("table", "json")
     ]
-    for each in asked:
+    for each in commands:
         more = ("--with", odd) if each[1] == "image-diff" else ()
         ran = fastquorum(*each, *more)
         assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1), ran

@@ -1,4 +1,4 @@
-"""Who may not use a file hears that, with exit code 2, from every command; nobody is sent to look at a device."""
+"""Every command reports a file without permission, with exit code 2, and does not send the user to check a device."""
 
 import os
 import shutil
@@ -45,9 +45,9 @@ def data(fastquorum: Callable[..., Ran], tmp_path: Path) -> Path:
 def test_a_segment_that_may_not_be_read_is_told_as_that(
     fastquorum: Callable[..., Ran], data: Path, words: tuple[str, ...], kernels: str
 ) -> None:
-    said = [str(data) if word == "@" else word for word in words]
+    typed = [str(data) if word == "@" else word for word in words]
     with unprivileged():
-        ran = fastquorum(*said, *(() if "@" in words else (data,)), "--kernels", kernels)
+        ran = fastquorum(*typed, *(() if "@" in words else (data,)), "--kernels", kernels)
     assert ran.code == 2
     assert "Permission denied; look at owner and mode" in ran.err
     assert "device" not in ran.err
@@ -66,10 +66,10 @@ def test_a_directory_behind_one_that_may_not_be_entered_is_not_taken_for_missing
     fastquorum: Callable[..., Ran], data: Path, words: tuple[str, ...]
 ) -> None:
     data.parent.chmod(0)
-    said = [str(data) if word == "@" else word for word in words]
+    typed = [str(data) if word == "@" else word for word in words]
     try:
         with unprivileged():
-            ran = fastquorum(*said, *(() if "@" in words else (data,)))
+            ran = fastquorum(*typed, *(() if "@" in words else (data,)))
     finally:
         data.parent.chmod(0o755)
     assert ran.code == 2

@@ -49,14 +49,14 @@ def test_a_loaded_leader_is_profiled_with_python_and_native_frames(tmp_path: Pat
     loading = [*words(tmp_path), "--closed", "16", "--api", "asyncio"]
     ran = in_process("profile", "--out", out, "--seconds", "1", "--format", "json", "--", *loading)
     assert ran.code == 0, ran.err
-    said: dict[str, Any] = json.loads(ran.out)
+    report: dict[str, Any] = json.loads(ran.out)
     assert sorted(os.listdir(out)) == sorted(FILES)
-    assert json.loads((out / "report.json").read_text())["nodes"] == said["nodes"]
+    assert json.loads((out / "report.json").read_text())["nodes"] == report["nodes"]
     _has_frames(out)
-    _has_times(said)
-    whats = " ".join(each["what"] for each in said["missing"])
+    _has_times(report)
+    whats = " ".join(each["what"] for each in report["missing"])
     assert "what native threads wait for" in whats
-    assert all(each["why"] for each in said["missing"])
+    assert all(each["why"] for each in report["missing"])
     page, text = (out / "profile.html").read_text(), (out / "report.txt").read_text()
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
@@ -65,7 +65,7 @@ def test_a_loaded_leader_is_profiled_with_python_and_native_frames(tmp_path: Pat
 
 
 def _has_frames(out: Path) -> None:
-    """Of Python and of native code, of the leader; in the files of both kinds."""
+    """Check that both kinds of files have frames of the leader, of Python and of native code."""
     lines = (out / "stacks.collapsed").read_text().splitlines()
     assert all(line.startswith("node ") and "(leader);" in line for line in lines)
     assert any("fastquorum/load/" in line for line in lines), "the generator, which is Python"
@@ -75,21 +75,21 @@ def _has_frames(out: Path) -> None:
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}g"))) > 20
 
 
-def _has_times(said: dict[str, Any]) -> None:
-    roles = [node["role"] for node in said["nodes"]]
+def _has_times(report: dict[str, Any]) -> None:
+    roles = [node["role"] for node in report["nodes"]]
     assert sorted(roles) == ["follower", "follower", "leader"]
-    for node in said["nodes"]:
+    for node in report["nodes"]:
         names = {row["name"] for row in node["threads"]}
         assert names >= {"fq-sockets", "fq-flusher", "MainThread" if node["role"] == "leader" else "main"}
         assert node["running_share"] > 0
         assert 0 < node["sync"]["share"] <= 1.05, "one at a time"
         assert node["stages"].keys() == set(STAGES)
         for row in node["threads"]:
-            assert row["blocked_s"] is None or 0 <= row["blocked_s"] <= said["wall_s"] * 1.05
-    commit = said["commit"]
+            assert row["blocked_s"] is None or 0 <= row["blocked_s"] <= report["wall_s"] * 1.05
+    commit = report["commit"]
     assert sum(commit["shares"].values()) == pytest.approx(1)
     assert commit["appends"] >= commit["batches"] > 0
-    assert said["load"]["acknowledged"] > 0
+    assert report["load"]["acknowledged"] > 0
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_where_py_spy_may_not_trace_the_report_says_so_and_has_the_rest(
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "expected"),
     [
         (["--"], "profile runs load, and nothing else"),
         (["--", "demo"], "profile runs load, and nothing else"),
@@ -127,9 +127,9 @@ def test_where_py_spy_may_not_trace_the_report_says_so_and_has_the_rest(
     ],
 )
 def test_what_cannot_be_profiled_is_refused_at_once(
-    fastquorum: Callable[..., Ran], tmp_path: Path, typed: list[str], said: str
+    fastquorum: Callable[..., Ran], tmp_path: Path, typed: list[str], expected: str
 ) -> None:
     ran = fastquorum("profile", "--out", tmp_path / "out", *typed)
     assert ran.code == 2
-    assert said in ran.err
+    assert expected in ran.err
     assert ran.out == ""

@@ -62,29 +62,29 @@ def test_as_json_every_line_is_an_object(running: Start, data: Path, number: sig
     wait_until(lambda: get(endpoint, "/readyz").status == 200)
     # Who answers there knows it before who logs it: the signal waits for the line.
     assert node.process.stderr is not None
-    said = [json.loads(node.process.stderr.readline())]
-    while said[-1]["event"] != "ready":
-        said.append(json.loads(node.process.stderr.readline()))
+    entries = [json.loads(node.process.stderr.readline())]
+    while entries[-1]["event"] != "ready":
+        entries.append(json.loads(node.process.stderr.readline()))
     ended = node.end(number)
     assert ended.out == ""
-    said += [json.loads(line) for line in ended.err.splitlines()]
-    assert all({"time", "level", "node", "epoch", "event"} <= each.keys() for each in said)
-    assert [each["time"] for each in said] == sorted(each["time"] for each in said)
-    events = [each["event"] for each in said]
+    entries += [json.loads(line) for line in ended.err.splitlines()]
+    assert all({"time", "level", "node", "epoch", "event"} <= each.keys() for each in entries)
+    assert [each["time"] for each in entries] == sorted(each["time"] for each in entries)
+    events = [each["event"] for each in entries]
     assert events.index("leadership") < events.index("ready") < events.index("stopping") < events.index("stopped")
-    led = next(each for each in said if each["event"] == "leadership" and each["is_self"])
+    led = next(each for each in entries if each["event"] == "leadership" and each["is_self"])
     assert (led["leader"], led["epoch"], led["node"]) == (1, 1, 1)
-    assert next(each for each in said if each["event"] == "stopping")["signal"] == number.name
+    assert next(each for each in entries if each["event"] == "stopping")["signal"] == number.name
     assert ended.code == (0 if number is signal.SIGTERM else 130)
 
 
 def test_as_json_a_failure_is_an_object_with_its_fields(tmp_path: Path) -> None:
     ran = in_process("run", "--data", tmp_path / "typo", "--log-format", "json")
     assert ran.code == 2
-    said = json.loads(ran.err)
-    assert (said["event"], said["level"], said["error"]) == ("failed", "error", "DirectoryError")
-    assert said["fields"]["path"] == str(tmp_path / "typo")
-    assert "the directory is not formatted" in said["message"]
+    report = json.loads(ran.err)
+    assert (report["event"], report["level"], report["error"]) == ("failed", "error", "DirectoryError")
+    assert report["fields"]["path"] == str(tmp_path / "typo")
+    assert "the directory is not formatted" in report["message"]
 
 
 def test_a_bad_address_is_wrong_usage(data: Path) -> None:

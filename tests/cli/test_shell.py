@@ -122,20 +122,20 @@ def test_find_says_paths_as_they_were_asked_for(fastquorum: Run) -> None:
 
 
 def test_json_says_what_is_there_as_values(fastquorum: Run) -> None:
-    def said(*words: str) -> list[object]:
+    def printed(*words: str) -> list[object]:
         ran = fastquorum("shell", DIRECTORY, *words, "--format", "json")
         return [json.loads(line) for line in ran.out.splitlines()]
 
-    assert said("ls", "/image", "image/provenance") == [
+    assert printed("ls", "/image", "image/provenance") == [
         {"path": "/image", "children": ROOT_NAMES},
         {"path": "/image/provenance", "children": None},
     ]
-    assert said("tree", "/image/producerIds") == [{"path": "/image/producerIds", "value": {"nextProducerId": -1}}]
-    assert said("cat", "/image/provenance") == [
+    assert printed("tree", "/image/producerIds") == [{"path": "/image/producerIds", "value": {"nextProducerId": -1}}]
+    assert printed("cat", "/image/provenance") == [
         {"path": "/image/provenance", "value": {"offset": 3835, "epoch": 3, "timestampMs": 1795242956110}}
     ]
     whole = json.loads(fastquorum("image", DIRECTORY, "--format", "json").out)
-    assert said("cat", f"{TOPIC}/0", "/image/cluster/brokers/11") == [
+    assert printed("cat", f"{TOPIC}/0", "/image/cluster/brokers/11") == [
         {"path": f"{TOPIC}/0", "value": whole["topics"]["clicks-0"]["partitions"]["0"]},
         {"path": "/image/cluster/brokers/11", "value": whole["brokers"]["11"]},
     ]
@@ -218,8 +218,8 @@ def test_a_default_configuration_has_no_name(printed: Printed) -> None:
 
 
 def test_json_keeps_secrets(printed: Printed) -> None:
-    said = json.loads(printed("tree", "/image/scram", as_json=True))
-    assert said["value"] == {"SCRAM-SHA-256": {"a": {"iterations": 4096}}, "SCRAM-SHA-512": {}}
+    report = json.loads(printed("tree", "/image/scram", as_json=True))
+    assert report["value"] == {"SCRAM-SHA-256": {"a": {"iterations": 4096}}, "SCRAM-SHA-512": {}}
 
 
 def test_names_come_in_javas_order(printed: Printed) -> None:

@@ -13,7 +13,7 @@ from fastquorum.wire.records.access import UserScramCredentialRecord
 
 
 def directory(names: list[str]) -> Directory:
-    """Of files that hold their names."""
+    """Return a directory of files that hold their names."""
     return Directory(lambda: names, lambda name: Leaf(lambda: name, lambda: name) if name in names else None)
 
 

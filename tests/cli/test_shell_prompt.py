@@ -39,7 +39,7 @@ class Sitting:
         os.close(theirs)
 
     def read(self, end: bytes) -> bytes:
-        """What is shown, up to and with `end`."""
+        """Read the terminal up to and with `end`."""
         shown = b""
         deadline = time.monotonic() + WAIT_S
         while not shown.endswith(end):

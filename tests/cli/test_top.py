@@ -46,13 +46,13 @@ def where(nodes: Trio) -> tuple[str, ...]:
 def test_once_as_json_tells_every_node(fastquorum: Run, nodes: Trio) -> None:
     ran = fastquorum("top", *where(nodes), "--once", "--interval", "0.2", "--format", "json")
     assert (ran.code, ran.err) == (0, "")
-    said = json.loads(ran.out)
+    report = json.loads(ran.out)
     leader = nodes.leader
-    assert (said["leader"], said["epoch"], said["problem"]) == (leader.node_id, leader.epoch, "")
-    assert said["highWatermark"] == leader.high_watermark
-    assert said["commitsPerS"] == 0
-    assert [each["id"] for each in said["nodes"]] == [1, 2, 3]
-    for each in said["nodes"]:
+    assert (report["leader"], report["epoch"], report["problem"]) == (leader.node_id, leader.epoch, "")
+    assert report["highWatermark"] == leader.high_watermark
+    assert report["commitsPerS"] == 0
+    assert [each["id"] for each in report["nodes"]] == [1, 2, 3]
+    for each in report["nodes"]:
         assert each["up"] is True
         assert each["role"] == ("leader" if each["id"] == leader.node_id else "follower")
         assert (each["epoch"], each["leader"], each["lag"]) == (leader.epoch, leader.node_id, 0)
@@ -115,12 +115,12 @@ def test_one_bootstrap_server_finds_the_others_and_a_node_that_is_down_is_said_t
         "top", "--bootstrap", leader_at, *arguments[2:], "--once", "--interval", "0.05", "--format", "json"
     )
     assert ran.code == 0
-    said = json.loads(ran.out)
-    down = next(each for each in said["nodes"] if each["id"] == gone)
+    report = json.loads(ran.out)
+    down = next(each for each in report["nodes"] if each["id"] == gone)
     assert (down["up"], down["role"]) == (False, "down")
     assert "Connection refused" in down["reason"]
-    assert len(said["missingMetrics"]) == 1
-    assert sum(each["up"] for each in said["nodes"]) == 2
+    assert len(report["missingMetrics"]) == 1
+    assert sum(each["up"] for each in report["nodes"]) == 2
 
 
 def test_without_a_majority_it_says_that_nobody_leads(fastquorum: Run, nodes: Trio) -> None:

@@ -13,7 +13,7 @@ from tests.cli.conftest import in_process
 from tests.wire.golden import GOLDEN, blank_records
 
 JSON_NAMES = ("request_header", "request_json", "response_header", "response_json")
-ASKED = ("api_key", "api_version", "server", "request", "response")
+REQUESTS = ("api_key", "api_version", "server", "request", "response")
 HANDSHAKE = {"api_key": 18, "api_version": 0, "request": "00120000000000010000"}
 
 
@@ -28,12 +28,12 @@ def jsonl(values: list[Any]) -> str:
 
 def test_every_golden_line_decodes_as_kafka_prints_it_and_encodes_back() -> None:
     pairs = golden()
-    decoded = in_process("wire", "decode", stdin=jsonl([{name: pair[name] for name in ASKED} for pair in pairs]))
+    decoded = in_process("wire", "decode", stdin=jsonl([{name: pair[name] for name in REQUESTS} for pair in pairs]))
     assert decoded.code == 0, decoded.err
     lines = [json.loads(line) for line in decoded.out.splitlines()]
     assert len(lines) == len(pairs)
     for line, pair in zip(lines, pairs, strict=True):
-        assert {name: line[name] for name in ASKED} == {name: pair[name] for name in ASKED}
+        assert {name: line[name] for name in REQUESTS} == {name: pair[name] for name in REQUESTS}
         assert line["request_header"] == pair["request_header"]
         assert blank_records(line["request_json"]) == blank_records(pair["request_json"])
         assert blank_records(line["response_json"]) == blank_records(pair["response_json"])

@@ -144,8 +144,8 @@ def test_no_frame_is_too_odd_to_be_written_down() -> None:
     pairs = list(zip(frames()[::2], frames()[1::2], strict=True))
     for _ in range(1000):
         exchanges = Exchanges(seen.append, 5000)
-        asked, answered = (bent(frame.raw, chance) for frame in chance.choice(pairs))
-        exchanges.on_request_bytes(framed(asked), 1)
+        request, answered = (bent(frame.raw, chance) for frame in chance.choice(pairs))
+        exchanges.on_request_bytes(framed(request), 1)
         exchanges.on_response_bytes(framed(answered), 2)
         exchanges.on_end("over", 3)
     lines = [exchange_line(each, ORIGIN, 0) for each in seen]

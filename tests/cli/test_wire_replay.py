@@ -50,14 +50,14 @@ class Node(FakeServer):
 
     def __init__(self, answer: Callable[[bytes], bytes | None]) -> None:
         self.connections = 0
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
         self._answer = answer
         super().__init__(self._serve_frames)
 
     def _serve_frames(self, connection: socket.socket) -> None:
         self.connections += 1
         while frame := receive_frame(connection):
-            self.asked.append(frame)
+            self.requests.append(frame)
             answer = self._answer(frame)
             if answer == b"":
                 return
@@ -150,7 +150,7 @@ def test_a_node_that_answers_as_recorded_is_the_same(fastquorum: Run, node: Serv
     kafka = node(as_recorded(golden()))
     ran = fastquorum("wire", "replay", RECORDING, "--to", kafka.address)
     assert (ran.code, ran.out, ran.err) == (0, "117 exchanges: 117 same\n", "")
-    assert kafka.asked == [bytes.fromhex(line["request"]) for line in golden()]
+    assert kafka.requests == [bytes.fromhex(line["request"]) for line in golden()]
     assert kafka.connections == len({line["server"] for line in golden()})
     one = node(as_recorded(golden()))
     assert fastquorum("wire", "replay", RECORDING, "--to", one.address, "--one-connection").code == 0
@@ -214,8 +214,8 @@ def test_a_difference_is_named_by_its_path(fastquorum: Run, node: Serve, tmp_pat
         '  clusterId: "one" was recorded, now "two"',
         "3 exchanges: 1 same; 1 same but for ignored fields; 1 different",
     ]
-    said = fastquorum("wire", "replay", path, "--to", node(answer).address, "--format", "json", "--ignore", "brokers")
-    lines = [json.loads(line) for line in said.out.splitlines()]
+    ran = fastquorum("wire", "replay", path, "--to", node(answer).address, "--format", "json", "--ignore", "brokers")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
     assert [line.get("verdict") for line in lines] == ["ignored", "different", "same", None]
     assert lines[1]["differences"] == [{"path": "clusterId", "recorded": "one", "now": "two"}]
     both = ("--ignore", "Metadata:brokers[]", "--ignore", "clusterId")
@@ -275,7 +275,7 @@ def test_what_has_no_recorded_answer_is_asked_and_not_compared(fastquorum: Run, 
         "5 exchanges: 1 same; 2 not compared, since no answer was recorded; "
         "2 not sent, since no whole request was recorded\n"
     )
-    assert [frame[7] for frame in kafka.asked] == [5, 6, 7]
+    assert [frame[7] for frame in kafka.requests] == [5, 6, 7]
 
 
 def test_each_recorded_connection_is_one_again(fastquorum: Run, node: Serve, tmp_path: Path) -> None:
@@ -283,10 +283,10 @@ def test_each_recorded_connection_is_one_again(fastquorum: Run, node: Serve, tmp
     path = write(tmp_path / "f", lines)
     kafka = node(metadata_answer)
     assert fastquorum("wire", "replay", path, "--to", kafka.address).code == 0
-    assert (kafka.connections, len(kafka.asked)) == (6, 24)
+    assert (kafka.connections, len(kafka.requests)) == (6, 24)
     half = node(metadata_answer)
     assert fastquorum("wire", "replay", path, "--to", half.address, "--server", "s1").code == 0
-    assert (half.connections, len(half.asked)) == (3, 12)
+    assert (half.connections, len(half.requests)) == (3, 12)
 
 
 @pytest.mark.parametrize(
@@ -364,12 +364,12 @@ def test_a_damaged_recording_is_replayed_as_far_as_it_goes(fastquorum: Run, node
     ran = fastquorum("wire", "replay", path, "--to", kafka.address)
     assert ran.code == 2
     assert ran.err.startswith(f"fastquorum wire replay: {path} is damaged: ")
-    assert f"{len(kafka.asked)} exchanges: {len(kafka.asked)} same" in ran.out
-    assert 0 < len(kafka.asked) < 117
+    assert f"{len(kafka.requests)} exchanges: {len(kafka.requests)} same" in ran.out
+    assert 0 < len(kafka.requests) < 117
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("nowhere.jsonl", "--to", "h:1"), "nowhere.jsonl cannot be read: No such file or directory"),
         (("/", "--to", "h:1"), "/ cannot be read: Is a directory"),
@@ -381,10 +381,10 @@ def test_a_damaged_recording_is_replayed_as_far_as_it_goes(fastquorum: Run, node
         (("-", "--to", "h:1", "--only", "Veto"), "'Veto' is no API"),
     ],
 )
-def test_wrong_usage_is_one_line(words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_line(words: tuple[str, ...], expected: str) -> None:
     ran = in_process("wire", "replay", *words)
     assert ran.code == 2
-    assert said in ran.err
+    assert expected in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

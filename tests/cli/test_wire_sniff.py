@@ -134,10 +134,10 @@ def test_what_a_node_refuses_is_recorded_with_the_reason(
         assert receive_all(stranger) == b""
     ended = sniffer.end(signal.SIGTERM)
     assert ended.code == 0
-    asked, unknown = (json.loads(line) for line in ended.out.splitlines())
-    assert (asked["api"], asked["api_version"], asked["response_version"]) == ("ApiVersions", 99, 0)
-    assert "only versions" in asked["request_error"]
-    assert asked["response_json"]["errorCode"] == 35
+    exchange, unknown = (json.loads(line) for line in ended.out.splitlines())
+    assert (exchange["api"], exchange["api_version"], exchange["response_version"]) == ("ApiVersions", 99, 0)
+    assert "only versions" in exchange["request_error"]
+    assert exchange["response_json"]["errorCode"] == 35
     assert (unknown["api"], unknown["request"][:4]) == ("API 999", "03e7")
     assert "nobody here speaks the API with key 999" in unknown["request_error"]
     assert unknown["unanswered"] == "the server closed the connection"
@@ -388,7 +388,7 @@ def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ((), "give --listen HOST:PORT and --to HOST:PORT"),
         (("--listen", "h:1"), "--listen and --to belong together"),
@@ -399,10 +399,10 @@ def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve
         (("--listen", "192.0.2.1:1", "--to", "h:1"), "cannot listen on 192.0.2.1:1"),
     ],
 )
-def test_wrong_usage_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_one_line(words: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     ran = in_process("wire", "sniff", *words, "--out", tmp_path / "out")
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert expected in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 

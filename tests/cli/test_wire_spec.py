@@ -26,14 +26,14 @@ def test_every_declared_api_is_listed(fastquorum: Run) -> None:
     assert (ran.code, rows[0]) == (0, ["KEY", "NAME", "VERSIONS", "FLEXIBLE", "ADVERTISED"])
     assert [int(row[0]) for row in rows[1:]] == list(API)
     assert ["0", "Produce", "3-13", "9+", "0-13"] in rows
-    said = [json.loads(line) for line in fastquorum("wire", "spec", "--format", "json").out.splitlines()]
-    assert {each["apiKey"]: each["name"] for each in said} == {int(api.key): api.name for api in API.values()}
+    report = [json.loads(line) for line in fastquorum("wire", "spec", "--format", "json").out.splitlines()]
+    assert {each["apiKey"]: each["name"] for each in report} == {int(api.key): api.name for api in API.values()}
 
 
 def test_every_record_is_listed(fastquorum: Run) -> None:
-    said = [json.loads(line) for line in fastquorum("wire", "spec", "--records", "--format", "json").out.splitlines()]
-    assert [each["key"] for each in said if each["type"] == "metadata"] == list(METADATA_RECORDS)
-    assert [each["key"] for each in said if each["type"] == "control"] == list(CONTROL_MESSAGES)
+    report = [json.loads(line) for line in fastquorum("wire", "spec", "--records", "--format", "json").out.splitlines()]
+    assert [each["key"] for each in report if each["type"] == "metadata"] == list(METADATA_RECORDS)
+    assert [each["key"] for each in report if each["type"] == "control"] == list(CONTROL_MESSAGES)
     assert "metadata  3    PartitionRecord" in fastquorum("wire", "spec", "--records").out
 
 
@@ -72,9 +72,9 @@ def test_a_record_and_a_header_have_fields_too(fastquorum: Run) -> None:
 
 
 def test_json_is_kafkas_own_notation(fastquorum: Run) -> None:
-    said = json.loads(fastquorum("wire", "spec", "Fetch", "--format", "json").out)
-    assert (said["apiKey"], said["validVersions"], said["flexibleVersions"]) == (1, "4-18", "12+")
-    cluster_id = said["request"]["fields"][0]
+    report = json.loads(fastquorum("wire", "spec", "Fetch", "--format", "json").out)
+    assert (report["apiKey"], report["validVersions"], report["flexibleVersions"]) == (1, "4-18", "12+")
+    cluster_id = report["request"]["fields"][0]
     assert cluster_id == {
         "name": "clusterId",
         "type": "string",
@@ -120,7 +120,7 @@ def test_every_default_can_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("Fecth",), "did you mean Fetch?"),
         (("Fetch:99",), "FetchRequest has no version 99; it has 4-18"),
@@ -131,10 +131,10 @@ def test_every_default_can_be_said() -> None:
         (("Fetch", "--records"), "leave it out to see one"),
     ],
 )
-def test_what_is_not_there_is_wrong_usage(fastquorum: Run, words: tuple[str, ...], said: str) -> None:
+def test_what_is_not_there_is_wrong_usage(fastquorum: Run, words: tuple[str, ...], expected: str) -> None:
     ran = fastquorum("wire", "spec", *words)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert expected in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

@@ -175,7 +175,7 @@ class Cluster:
             return self.controllers[Description(client.describe(Deadline(WAIT_S))).leader_id]
 
     def high_watermark(self) -> int:
-        """What is committed ends here."""
+        """Return the end of the committed records."""
         with QuorumClient(self.endpoints, load("pure")) as client:
             return Description(client.describe(Deadline(WAIT_S))).partition.high_watermark
 
@@ -252,24 +252,24 @@ class Cluster:
 
     def partitions(self, topic: str) -> list[tuple[int, list[int], list[int]]]:
         """(leader, replicas, ISR) of each, as a client is told."""
-        found = self._told(topic)
+        found = self._partitions(topic)
         return [(each.leader, sorted(each.replicas), sorted(each.isrs)) for each in found]
 
     def is_out(self, broker: Member) -> bool:
         """It is in sync with nobody, and so leads nothing: it is fenced, or has let go."""
-        return all(broker.id not in (each.leader, *each.isrs) for each in self._told(None))
+        return all(broker.id not in (each.leader, *each.isrs) for each in self._partitions(None))
 
     def is_led_as_preferred(self) -> bool:
         """Every partition of every topic, by the first of its replicas."""
-        return all(each.leader == each.replicas[0] for each in self._told(None))
+        return all(each.leader == each.replicas[0] for each in self._partitions(None))
 
-    def _told(self, topic: str | None) -> list[PartitionMetadata]:
+    def _partitions(self, topic: str | None) -> list[PartitionMetadata]:
         topics = self._admin.list_topics(topic, timeout=WAIT_S).topics
         return [each for name in sorted(topics) for each in topics[name].partitions.values()]
 
     def is_whole(self, topic: str | None = None) -> bool:
         """Every partition, of one topic or of all, has a leader, and all its replicas in sync."""
-        return all(each.leader >= 0 and sorted(each.replicas) == sorted(each.isrs) for each in self._told(topic))
+        return all(each.leader >= 0 and sorted(each.replicas) == sorted(each.isrs) for each in self._partitions(topic))
 
     def producer(self, **settings: Any) -> "Writer":
         return Writer(self.bootstrap, settings)
@@ -303,11 +303,11 @@ class Writer:
     def write(self, topic: str, values: list[bytes]) -> None:
         """Returns when all are acknowledged, or failed."""
         for value in values:
-            self._producer.produce(topic, value=value, on_delivery=self._told)
+            self._producer.produce(topic, value=value, on_delivery=self._on_delivered)
             self._producer.poll(0)
         self._producer.flush(WAIT_S)
 
-    def _told(self, error: Any, message: Any) -> None:
+    def _on_delivered(self, error: Any, message: Any) -> None:
         if error is not None:
             self.errors.append(str(error))
         else:

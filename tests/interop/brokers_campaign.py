@@ -21,11 +21,11 @@ class Size(NamedTuple):
 
     topics: int
     partitions: int
-    """Of each topic, with a replica on each broker."""
+    """Partitions of each topic, with a replica on each broker."""
     clients: int
     """Producers, as many transactional producers, and as many consumer groups of two."""
     within_s: float
-    """For each thing that is waited for."""
+    """Longest wait for each condition."""
 
 
 SHORT: Final = Size(topics=4, partitions=3, clients=1, within_s=90.0)
@@ -116,7 +116,7 @@ def play(run: Run) -> dict[str, Any]:
         run.step("preferred leaders return", run.preferred_leaders_return)
         run.step("clients end", lambda: clients.finish(size.within_s))
     wrong = clients.wrong()
-    if "shut down completed" not in stopped.said():
+    if "shut down completed" not in stopped.printed():
         wrong.append(f"{stopped} was stopped, and did not end well")
     return finish(run, clients, wrong)
 
@@ -138,7 +138,7 @@ def finish(run: Run, clients: Traffic, wrong: list[str], *more_topics: str) -> d
 
 
 def images_of(kafkas: Cluster) -> dict[str, Any]:
-    """Of the controllers, which are stopped: what their directories hold."""
+    """Return what the directories of the stopped controllers hold."""
     found = [fq.log.open(each.directory).verify() for each in kafkas.controllers.values()]
     return {
         "log_starts": [each.start_offset for each in found],

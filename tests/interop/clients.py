@@ -101,21 +101,21 @@ def read_by_kcat(bootstrap: str, end_offset: int) -> Read:
 
 def read_by_console(kafka: Kafka, bootstrap: str, count: int) -> Read:
     """kafka-console-consumer, which is told how many records there are."""
-    said = kafka.run(
+    printed = kafka.run(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", TOPIC, "--partition", "0", "--offset", "earliest"),
         *("--max-messages", str(count), "--timeout-ms", "60000", "--formatter-property", "print.offset=true"),
     )
-    return _lines(said.encode(), b"Offset:")
+    return _lines(printed.encode(), b"Offset:")
 
 
 def read_by_us(bootstrap: str, end_offset: int = -1) -> Read:
     return _lines(fastquorum("read", "--bootstrap", bootstrap).encode(), b"")
 
 
-def _lines(said: bytes, before: bytes) -> Read:
+def _lines(printed: bytes, before: bytes) -> Read:
     found: Read = []
-    for line in said.splitlines():
+    for line in printed.splitlines():
         offset, _, value = line.removeprefix(before).partition(b"\t")
         found.append((int(offset), value))
     return found

@@ -39,7 +39,7 @@ class Written:
     records: dict[str, int]
     """How many, by producer."""
     offsets: dict[int, int] = field(default_factory=dict)
-    """Of confluent-kafka's records, as it was told."""
+    """Offsets of confluent-kafka's records, as reported to it."""
     epochs: list[int] = field(default_factory=list)
     killed: list[int] = field(default_factory=list)
     seconds: float = 0.0
@@ -87,14 +87,14 @@ class Confluent:
             raise ClientFailed(f"{self.name}: {left} not delivered, {self._failures[:3]}")
 
     def _delivered(self, number: int) -> Callable[[Any, Any], None]:
-        def told(error: Any, message: Any) -> None:
+        def reported(error: Any, message: Any) -> None:
             if error is not None:
                 self._failures.append(f"{number}: {error}")
             else:
                 assert number not in self.offsets
                 self.offsets[number] = message.offset()
 
-        return told
+        return reported
 
 
 class Kcat:
@@ -113,13 +113,13 @@ class Kcat:
             self._process.stdin.writelines(value_of(self.name, number) + b"\n" for number in range(first, end))
             self._process.stdin.flush()
         except BrokenPipeError as error:
-            raise ClientFailed(self._said()) from error
+            raise ClientFailed(self._printed()) from error
 
     def finish(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self._process.wait(CLIENT_S) != 0:
-            raise ClientFailed(self._said())
+            raise ClientFailed(self._printed())
         self._errors.close()
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Kcat:
             self._process.stdin.close()
         self._errors.close()
 
-    def _said(self) -> str:
+    def _printed(self) -> str:
         self._process.wait(CLIENT_S)
         self._errors.seek(0)
         return f"{self.name} ended with {self._process.returncode}: {self._errors.read().decode(errors='replace')}"
@@ -181,7 +181,7 @@ def write_while_leaders_die(nodes: Nodes, records: int, progress: Progress = lam
 
 
 def problems(written: Written, found: dict[str, Read], first_offset: int) -> list[str]:
-    """What is wrong with what the readers found from an offset on; nothing, if all is well."""
+    """Return the faults in what the readers found from an offset on; empty if there is none."""
     wrong: list[str] = []
     by_reader = iter(found.items())
     first_reader, read = next(by_reader)
@@ -201,10 +201,10 @@ def problems(written: Written, found: dict[str, Read], first_offset: int) -> lis
             wrong.append(f"{producer}: {lost} lost, {doubled} doubled, {len(mine)} of {count} there, or out of order")
     if len(records) != sum(written.records.values()):
         wrong.append(f"{len(records)} records, {sum(written.records.values())} were written")
-    told = {offset: value_of(Confluent.name, number) for number, offset in written.offsets.items()}
+    reported = {offset: value_of(Confluent.name, number) for number, offset in written.offsets.items()}
     there = dict(records)
-    moved = [offset for offset, value in told.items() if there.get(offset) != value]
-    if moved or len(told) != written.records[Confluent.name]:
+    moved = [offset for offset, value in reported.items() if there.get(offset) != value]
+    if moved or len(reported) != written.records[Confluent.name]:
         wrong.append(f"{Confluent.name} was told of offsets {moved[:5]} what is not so")
     return wrong
 

@@ -40,7 +40,7 @@ Edit = Callable[[bytearray], None]
 def batch(
     *values: bytes, producer: tuple[int, int, int] = (-1, -1, -1), compression: Compression = Compression.NONE
 ) -> bytes:
-    """As a client sends it. `producer`: id, epoch, first sequence."""
+    """Encode a batch as a client sends it. `producer`: id, epoch, first sequence."""
     producer_id, epoch, sequence = producer
     return KERNELS.encode_values(
         values or (b"one", b"two"),
@@ -82,10 +82,10 @@ def produce(
     records: bytes | None, *, topic: str = TOPIC, topic_id: Uuid | None = None, partition: int = 0, acks: int = -1
 ) -> ProduceRequest:
     data = ProduceRequest.TopicProduceData
-    asked = data(name=topic, partition_data=[data.PartitionProduceData(index=partition, records=records)])
+    part = data(name=topic, partition_data=[data.PartitionProduceData(index=partition, records=records)])
     if topic_id is not None:
-        asked.name, asked.topic_id = "", topic_id
-    return ProduceRequest(acks=acks, timeout_ms=20_000, topic_data=[asked])
+        part.name, part.topic_id = "", topic_id
+    return ProduceRequest(acks=acks, timeout_ms=20_000, topic_data=[part])
 
 
 def fetch(
@@ -101,18 +101,18 @@ def fetch(
     wanted = FetchRequest.FetchTopic.FetchPartition(
         partition=partition, fetch_offset=offset, current_leader_epoch=epoch, partition_max_bytes=bytes_max
     )
-    asked = FetchRequest.FetchTopic(topic=topic, partitions=[wanted])
+    part = FetchRequest.FetchTopic(topic=topic, partitions=[wanted])
     if topic_id is not None:
-        asked.topic, asked.topic_id = "", topic_id
+        part.topic, part.topic_id = "", topic_id
     return FetchRequest(
-        replica_id=-1, max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, session_epoch=-1, topics=[asked]
+        replica_id=-1, max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, session_epoch=-1, topics=[part]
     )
 
 
 def list_offsets(timestamp: int, *, topic: str = TOPIC, partition: int = 0, epoch: int = -1) -> ListOffsetsRequest:
-    asked = ListOffsetsRequest.ListOffsetsTopic
-    wanted = asked.ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-    return ListOffsetsRequest(replica_id=-1, topics=[asked(name=topic, partitions=[wanted])])
+    part = ListOffsetsRequest.ListOffsetsTopic
+    wanted = part.ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
+    return ListOffsetsRequest(replica_id=-1, topics=[part(name=topic, partitions=[wanted])])
 
 
 def answer_of(connection: Connection, message: Message, version: int) -> Any:

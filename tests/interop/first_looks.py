@@ -1,4 +1,4 @@
-"""Who looks right after a change was answered: how often does a broker still tell the old state?
+"""Reads right after a change was answered: how often does a broker still return the old state?
 
 The same changes, by librdkafka's admin client, to Kafka's brokers on our controllers and on Kafka's own. The clusters
 take turns, so that load on the machine is the same for both. A look is stale if the first answer is of before the
@@ -34,7 +34,7 @@ from .nodes import DIRECTORY_IDS
 AGAIN_S: Final = 0.002
 """Between two looks."""
 SIGMAS: Final = 3.0
-"""As much more often ours may be stale: beyond it chance is no reason."""
+"""By so many standard deviations ours may be stale more often: beyond it chance is not the reason."""
 PARTITIONS: Final = 3
 WARM_UP: Final = 3
 """Rounds that do not count: JVMs compile, clients connect."""

@@ -123,11 +123,11 @@ def withstand(nodes: Nodes, name: str, kind: Kind, load: Load) -> dict[str, Any]
     """One crowd at the leader, or at a follower; what came of it, and `problems`."""
     before = nodes.wait_caught_up()
     leader_id = before.leader_id
-    asked_id = next(each for each in nodes.ids if (each == leader_id) != kind.at_follower)
-    pids = {nodes.pid(each) for each in (leader_id, asked_id)}
+    target_id = next(each for each in nodes.ids if (each == leader_id) != kind.at_follower)
+    pids = {nodes.pid(each) for each in (leader_id, target_id)}
     at_first = {pid: resident_bytes(pid) for pid in pids}
     grew, worst_s, committed, unanswered = 0, 0.0, 0, 0
-    crowd = Crowd(nodes.ports[asked_id], kind, load.connections)
+    crowd = Crowd(nodes.ports[target_id], kind, load.connections)
     with ExitStack() as stack:
         stack.callback(crowd.close)
         until = time.monotonic() + load.seconds

@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     reconnects: bool = False
     """Closed and made anew all the time."""
     reads_bytes: int = 0
-    """Of what is answered, each turn; when something was read, all is sent again."""
+    """Bytes of the responses that are read each turn; after a read all is sent again."""
     half_closes: bool = False
     """It ends its own direction once it has sent all."""
     at_follower: bool = False

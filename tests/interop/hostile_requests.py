@@ -114,7 +114,7 @@ def of_controllers() -> dict[str, bytes]:
 
 
 def _votes(epoch: int) -> bytes:
-    """Of voters, in epochs that were or are; a stranger's pre-votes in any."""
+    """Return votes of voters, in past and present epochs, and pre-votes of a stranger in any epoch."""
     of_voters = [_vote(each, voter, pre_vote) for each in (0, epoch) for voter in DIRECTORY_IDS for pre_vote in (0, 1)]
     of_a_stranger = [_vote(each, _STRANGER_ID, True) for each in (0, epoch, epoch + 1, 2**31 - 1)]
     return b"".join(frame(each, 2) for each in (*of_voters, *of_a_stranger))

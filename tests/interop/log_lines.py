@@ -87,7 +87,7 @@ THEIRS_PERHAPS_IN: Final[Mapping[str, Collection[str]]] = {
 
 
 def classes(text: str) -> set[str]:
-    """Of what a JVM logged."""
+    """Return the classes of the lines that a JVM logged."""
     found = set()
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -106,18 +106,18 @@ def _class(level: str, logger: str, message: str, thrown: Iterable[str]) -> str:
         message = shorter
     for pattern, name in _VARIABLES:
         message = pattern.sub(name, message)
-    said = f"{level} {logger.rpartition('.')[2]}: {message.strip()}"
-    return " | ".join([said, *sorted(about), *thrown])
+    printed = f"{level} {logger.rpartition('.')[2]}: {message.strip()}"
+    return " | ".join([printed, *sorted(about), *thrown])
 
 
 def logged(members: Iterable[Member]) -> set[str]:
     """By Kafka's controllers."""
-    return {each for member in members if not member.is_ours for each in classes(member.said())}
+    return {each for member in members if not member.is_ours for each in classes(member.printed())}
 
 
-def said_by_ours(members: Iterable[Member]) -> set[str]:
+def printed_by_ours(members: Iterable[Member]) -> set[str]:
     """Lines of our nodes that tell of anything but what they are asked to tell."""
-    lines = {line for member in members if member.is_ours for line in member.said().splitlines()}
+    lines = {line for member in members if member.is_ours for line in member.printed().splitlines()}
     return {line for line in lines if not any(re.fullmatch(usual, _TIME.sub("", line)) for usual in OURS)}
 
 
@@ -126,7 +126,7 @@ def unheard_of(members: Sequence[Member], scenario: str) -> list[str]:
     known = json.loads(REFERENCE.read_text())["scenarios"]
     assert scenario in known, f"{scenario!r} is not in {REFERENCE.name}: record it with the campaign"
     unknown = {each for each in logged(members) if not any(busy.fullmatch(each) for busy in _BUSY)}
-    ours = said_by_ours(members)
+    ours = printed_by_ours(members)
     missing = []
     if (wanted := OURS_IN.get(scenario)) and any(member.is_ours for member in members):
         warned = {line for line in ours if re.fullmatch(wanted, _TIME.sub("", line))}

@@ -112,10 +112,10 @@ def _judge_ours(oracle: Oracle, drawn: RandomMessages, count: int, ours: Directi
         kept = decode(cls, version, raw) == message == NATIVE.decode(cls, version, raw)
         kept = kept and NATIVE.encode(message, version) == raw
         ours.count(cls, version, len(raw), None if kept else f"comes back otherwise: {message!r}")
-    for said in oracle.judge(cls, version, messages):
-        if said is not None:
+    for verdict in oracle.judge(cls, version, messages):
+        if verdict is not None:
             ours.differ += 1
-            ours.differences = [*ours.differences, f"{cls.__name__} v{version} {said}"[:2000]][:SHOWN_MAX]
+            ours.differences = [*ours.differences, f"{cls.__name__} v{version} {verdict}"[:2000]][:SHOWN_MAX]
 
 
 def _difference(cls: type[Message], version: int, made: Made, census: Census) -> str | None:
@@ -144,12 +144,12 @@ def campaign(messages: int, seed: int, say: Callable[[str], None]) -> dict[str, 
     releases = (KAFKA, OLD_CLIENTS)
     versioned = [pair for release in releases for pair in versioned_in(release)]
     each_version = -(-messages // len(versioned))
-    began, said, done = time.monotonic(), 0.0, Exchange()
+    began, printed_at, done = time.monotonic(), 0.0, Exchange()
 
     def progress() -> None:
-        nonlocal said
-        if time.monotonic() - said > 5:
-            said = time.monotonic()
+        nonlocal printed_at
+        if time.monotonic() - printed_at > 5:
+            printed_at = time.monotonic()
             total = each_version * len(versioned)
             say(f"{done.ours.messages:,} of {total:,} there, {done.theirs.messages:,} back, {done.differ:,} differ")
 

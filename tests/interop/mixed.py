@@ -95,10 +95,10 @@ class Member:
     def check(self) -> None:
         """Whoever was started and not killed runs."""
         if self._process is not None and self._process.poll() is not None:
-            last = "\n".join(self.said().splitlines()[-30:])
+            last = "\n".join(self.printed().splitlines()[-30:])
             raise AssertionError(f"{self} ended with exit code {self._process.returncode}:\n{last}")
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text(encoding="utf-8", errors="replace") if self.output.exists() else ""
 
 

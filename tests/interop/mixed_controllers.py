@@ -24,7 +24,7 @@ LACKS: Final = 4
 
 
 class Turns:
-    """Who is active, one after the other."""
+    """Makes the controllers active, one after the other."""
 
     def __init__(self, stage: Stage, run: Run, clients: Traffic) -> None:
         self._quorum = Quorum(stage, list(run.kafkas.controllers.values()))

@@ -44,7 +44,7 @@ def wait_for(what: str, probe: Callable[[], T | None]) -> T:
 
 @dataclass(frozen=True)
 class Place:
-    """Who a node is to be."""
+    """The identity of a node."""
 
     node_id: int
     port: int
@@ -164,11 +164,11 @@ class Quorum:
     # --- who leads, and how far it is ---------------------------------------------------------------------------------
 
     def look(self) -> Description | None:
-        """As the leader sees it; None while nobody is known to lead, or what is committed is not known to it yet."""
+        """Return the quorum as the leader sees it; None while no leader, or no high watermark, is known."""
         for member in self.members:
             member.check()
-        asked = [endpoint(each) for each in self.members if each.is_started and each.id not in self._paused]
-        with QuorumClient(asked, self.stage.kernels) as client:
+        endpoints = [endpoint(each) for each in self.members if each.is_started and each.id not in self._paused]
+        with QuorumClient(endpoints, self.stage.kernels) as client:
             try:
                 found = Description(client.describe(Deadline(LOOK_S)))
             except FastQuorumError:

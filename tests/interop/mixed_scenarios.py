@@ -14,7 +14,7 @@ from .mixed import Member, Settings
 from .mixed_quorum import Place, Quorum, Stage, uuids, wait_for
 
 SLOW_TO_STAND: Final[Settings] = {"controller.quorum.election.timeout.ms": 5000}
-"""Of those who are not to be elected first."""
+"""Settings of nodes that should not be elected first."""
 SNAPSHOTS: Final[Settings] = {
     "metadata.log.max.record.bytes.between.snapshots": 50_000,
     "metadata.max.retention.bytes": 1,
@@ -153,7 +153,7 @@ def snapshots(stage: Stage) -> Quorum:
 
 
 def drops_its_beginning(member: Member) -> None:
-    wait_for(f"{member} to drop its log's beginning", lambda: "for deletion because" in member.said() or None)
+    wait_for(f"{member} to drop its log's beginning", lambda: "for deletion because" in member.printed() or None)
 
 
 def _newest(member: Member) -> tuple[str, bytes]:
@@ -173,7 +173,7 @@ def another_cluster(stage: Stage) -> Quorum:
     second.start()
     quorum.commit(stage.commits)
     undisturbed(quorum, third)
-    wait_for("the error that it is given", lambda: "INCONSISTENT_CLUSTER_ID in FETCH" in third.said() or None)
+    wait_for("the error that it is given", lambda: "INCONSISTENT_CLUSTER_ID in FETCH" in third.printed() or None)
     third.kill()
     quorum.commit(stage.commits)
     return quorum

@@ -150,7 +150,7 @@ class Nodes:
         return self._client.leader(Deadline(WAIT_S))
 
     def describe(self, within_s: float = WAIT_S) -> Description:
-        """Of whoever leads by now."""
+        """Ask the present leader for a description."""
         return Description(self._client.describe(Deadline(within_s)))
 
     def wait_epoch(self, after: int) -> Description:
@@ -173,7 +173,7 @@ class Nodes:
             assert not deadline.is_over, found.end_offsets
 
     def append(self, *values: bytes) -> int:
-        """As one batch; the first one's offset."""
+        """Append values as one batch; return the first offset."""
         return self._client.append(values, Deadline(WAIT_S))
 
     def change(self, threads: int) -> None:

@@ -8,7 +8,7 @@ from fastquorum.wire import Message, encode, to_json
 from tests.wire.golden import blank_records
 from tests.wire.strategies import VERSIONED
 
-from .asked import Asked
+from .java_driver import JavaDriver
 from .kafka import KAFKA, OLD_CLIENTS, Kafka, Release
 
 SOURCES: Final = ("Oracle.java", "RandomValues.java")
@@ -35,14 +35,14 @@ class Made(NamedTuple):
     """A message of Kafka's making."""
 
     raw: bytes
-    """As laid out: tagged fields may be there although they are at their default."""
+    """The bytes as laid out: tagged fields may be present although they are at their default."""
     canonical: bytes
-    """As Kafka's class writes it."""
+    """The bytes that Kafka's class writes."""
     json: dict[str, Any]
-    """As Kafka prints it: records as ""."""
+    """Kafka's JSON, with records as ""."""
 
 
-class Oracle(Asked):
+class Oracle(JavaDriver):
     """One release's classes, running. A context manager."""
 
     def __init__(self, kafka: Kafka, scratch: Path) -> None:
@@ -59,9 +59,9 @@ class Oracle(Asked):
     def read(self, cls: type[Message], version: int, raw: bytes) -> str | None:
         """None, or what Kafka's class has against these bytes."""
         given = [{"hex": raw.hex(), "json": None, "has_json": False}]
-        (said,) = self.ask({"class": _java_class(cls), "version": version, "judge": given})
-        assert said is None or isinstance(said, str)
-        return said
+        (verdict,) = self.ask({"class": _java_class(cls), "version": version, "judge": given})
+        assert verdict is None or isinstance(verdict, str)
+        return verdict
 
     def make(self, cls: type[Message], version: int, count: int, seed: int) -> list[Made]:
         """Random messages."""

@@ -20,7 +20,7 @@ PRODUCERS: Final = 6
 IN_FLIGHT: Final = 5
 SEGMENT_BYTES: Final = 65_536
 BATCH_BYTES: Final = 4_000
-"""Of a request: a segment ends after some sixteen."""
+"""Size of a request: a segment ends after some sixteen."""
 WAITING_MAX: Final = 500
 PAD: Final = b"." * 300
 ENVIRONMENT: Final = {
@@ -40,7 +40,7 @@ class Produced:
     """What became of it as far as the producers were told."""
 
     records: int
-    """Of each."""
+    """Records of each producer."""
     offsets: dict[tuple[int, int], int] = field(default_factory=dict)
     """By producer and number."""
     errors: list[str] = field(default_factory=list)
@@ -92,13 +92,13 @@ class _Writer(threading.Thread):
             self._produced.errors.append(f"producer {self._number}: fatal: {error.str()}")
 
     def _delivered(self, number: int) -> Callable[[Any, Any], None]:
-        def told(error: Any, message: Any) -> None:
+        def reported(error: Any, message: Any) -> None:
             if error is not None:
                 self._produced.errors.append(f"producer {self._number}, record {number}: {error}")
             else:
                 self._produced.offsets[self._number, number] = message.offset()
 
-        return told
+        return reported
 
 
 def produce_over_segments(nodes: Nodes, records: int, kills: int = 0, progress: Progress = lambda _: None) -> Produced:
@@ -127,7 +127,7 @@ def produce_over_segments(nodes: Nodes, records: int, kills: int = 0, progress: 
 
 
 def problems(produced: Produced, read: Read) -> list[str]:
-    """What is wrong with what is there; nothing, if all is well."""
+    """Return the faults in what was read; empty if there is none."""
     wrong = produced.errors[:5]
     for producer in range(PRODUCERS):
         prefix = b"%d " % producer
@@ -138,8 +138,8 @@ def problems(produced: Produced, read: Read) -> list[str]:
             lost = len(set(expected) - there)
             wrong.append(f"producer {producer}: {lost} lost, {len(mine) - len(there)} doubled, or out of order")
             continue
-        told = [produced.offsets.get((producer, number), -1) for number in range(produced.records)]
-        if told != [offset for offset, _ in mine]:
+        reported = [produced.offsets.get((producer, number), -1) for number in range(produced.records)]
+        if reported != [offset for offset, _ in mine]:
             wrong.append(f"producer {producer} was told of offsets what is not so")
     return wrong
 

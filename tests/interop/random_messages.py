@@ -20,7 +20,7 @@ UNKNOWN_TAG_MIN: Final = 100
 """Above every declared tag: Kafka refuses a tag that belongs to another version, and we keep it."""
 TAG_MAX: Final = 2**31 - 1
 SIZES: Final = (0, 1, 2, 5, 20, 125, 126, 127, 128, 1000)
-"""Of strings and bytes. 126 is the last whose compact length takes one byte."""
+"""Lengths of strings and bytes. 126 is the last one with a compact length of one byte."""
 LARGE_SIZES: Final = (16_382, 16_383, 16_384, 32_767)
 
 
@@ -104,7 +104,7 @@ class RandomMessages:
                 return self._integer(8 * wire_type.size, name == "uint16")
 
     def _integer(self, bits: int, unsigned: bool) -> int:
-        """As many small ones as large ones, of either sign, and the extremes."""
+        """Draw an integer: as many small ones as large ones, of either sign, and the extremes."""
         low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if self._random.random() < 0.125:
             return self._random.choice((low, -1 if low else 0, high))
@@ -152,11 +152,11 @@ class Census:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """Of messages, by what they have: a null, an empty array, a large array, an unknown tag, a tagged field."""
+        """Numbers of messages by content: a null, an empty array, a large array, an unknown tag, a tagged field."""
         self._found: set[tuple[str, int, str, str]] = set()
 
     def take(self, message: Message, version: int) -> set[str]:
-        """Count a message; what it has."""
+        """Count a message; return its kinds of content."""
         cls = type(message)
         seen: set[tuple[str, str]] = set()
         _survey(message, version, "", seen)

@@ -83,7 +83,7 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
 
 def what_is_set_of_clients_groups_and_features_is_so(kafkas: Cluster) -> None:
     """By Kafka's tools, by way of brokers."""
-    for kind, name, config, told in (
+    for kind, name, config, expected in (
         ("clients", "app", "producer_byte_rate=1024", "producer_byte_rate=1024.0"),
         ("users", "alice", "request_percentage=12.5", "request_percentage=12.5"),
         ("users", "alice", "SCRAM-SHA-256=[iterations=8192,password=pencil]", "SCRAM-SHA-256=iterations=8192"),
@@ -93,7 +93,7 @@ def what_is_set_of_clients_groups_and_features_is_so(kafkas: Cluster) -> None:
     ):
         entity = ("--entity-type", kind, "--entity-name", name)
         kafkas.configure("--alter", *entity, "--add-config", config)
-        wait_for(f"{config} of {name}", lambda e=entity, t=told: t in kafkas.configure("--describe", *e))
+        wait_for(f"{config} of {name}", lambda e=entity, t=expected: t in kafkas.configure("--describe", *e))
     for kind, name, config, why in (
         ("clients", "app", "producer_byte_rate=0", "must be greater than 0"),
         ("groups", "readers", "consumer.session.timeout.ms=1", "Invalid value 1"),

@@ -26,7 +26,7 @@ EACH = 100
 MEASURED = 2_000
 """Records of kafka-producer-perf-test."""
 RECORDS = 3_000
-"""Of each of both writers, while leaders die."""
+"""Records of each of both writers, while leaders die."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def values_of(name: str) -> list[bytes]:
-    """Of any size that fits on a line."""
+    """Return values of any size that fits on a line."""
     sizes = random.Random(name)
     return [b"%s %d %s" % (name.encode(), number, b"x" * sizes.randrange(1_000)) for number in range(EACH)]
 

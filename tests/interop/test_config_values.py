@@ -44,8 +44,8 @@ def judged(side: Side, kind: int, resource_name: str, name: str, value: str) -> 
     """Whether it could be set: nothing is."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     change = resource.AlterableConfig(name=name, config_operation=0, value=value)
-    asked = [resource(resource_type=kind, resource_name=resource_name, configs=[change])]
-    request = IncrementalAlterConfigsRequest(resources=asked, validate_only=True)
+    wanted = [resource(resource_type=kind, resource_name=resource_name, configs=[change])]
+    request = IncrementalAlterConfigsRequest(resources=wanted, validate_only=True)
     (answer,) = side.ask(request, 1, IncrementalAlterConfigsResponse).responses
     return ErrorCode(answer.error_code)
 

@@ -67,7 +67,7 @@ USER: Final = DescribeUserScramCredentialsRequest.UserName(name="alice")
 
 
 @pytest.mark.parametrize(
-    ("asked", "versions", "answer", "error"),
+    ("message", "versions", "answer", "error"),
     [
         (SaslHandshakeRequest(mechanism="PLAIN"), (0, 1), SaslHandshakeResponse, ErrorCode.ILLEGAL_SASL_STATE),
         (
@@ -91,10 +91,10 @@ USER: Final = DescribeUserScramCredentialsRequest.UserName(name="alice")
     ],
 )
 def test_what_no_controller_serves_is_refused_alike(
-    sides: Sides, asked: Message, versions: tuple[int, ...], answer: type[Message], error: ErrorCode
+    sides: Sides, message: Message, versions: tuple[int, ...], answer: type[Message], error: ErrorCode
 ) -> None:
     for version in versions:
-        theirs, ours = sides.ask(lambda side, version=version: side.ask(asked, version, answer))
+        theirs, ours = sides.ask(lambda side, version=version: side.ask(message, version, answer))
         assert (ours.error_code, theirs.error_code) == (error, error)
         assert _without_words(ours) == _without_words(theirs)
 

@@ -36,22 +36,22 @@ BROKER: Final = 11
 STATIC: Final = 4
 """The source of what a node was started with; below it is what was set since."""
 OTHER_VALUES: Final = {"max.connections", "listener.name.controller.max.connections", *OURS}
-"""Of what a node of ours has another default for, and of what these nodes are started with."""
+"""Configurations with another default in our nodes, or set when these nodes are started."""
 
 _LATER = itertools.count(1_000)
 
-Said = dict[str, Any]
+Answers = dict[str, Any]
 
 
 def describe(
     side: Side, *resources: tuple[int, str], version: int = 4, synonyms: bool = True, keys: list[str] | None = None
-) -> list[Said]:
+) -> list[Answers]:
     """Without what is written in prose, and in no order."""
-    asked = [
+    wanted = [
         DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
         for kind, name in resources
     ]
-    request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms)
+    request = DescribeConfigsRequest(resources=wanted, include_synonyms=synonyms)
     return [_plain(each) for each in side.ask(request, version, DescribeConfigsResponse).results]
 
 
@@ -62,14 +62,14 @@ def set_configs(side: Side, kind: int, name: str, **values: str | None) -> Error
         resource.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value)
         for key, value in values.items()
     ]
-    asked = IncrementalAlterConfigsRequest(
+    wanted = IncrementalAlterConfigsRequest(
         resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
     )
-    (answer,) = side.ask(asked, 1, IncrementalAlterConfigsResponse).responses
+    (answer,) = side.ask(wanted, 1, IncrementalAlterConfigsResponse).responses
     return ErrorCode(answer.error_code)
 
 
-def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
+def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Answers:
     entries = {
         each.name: (
             each.value,
@@ -78,7 +78,7 @@ def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
             each.is_sensitive,
             each.config_type,
             each.documentation,
-            [(said.name, said.value, said.source) for said in each.synonyms],
+            [(synonym.name, synonym.value, synonym.source) for synonym in each.synonyms],
         )
         for each in result.configs
     }
@@ -175,8 +175,8 @@ def set_everywhere(sides: Sides, kind: int, name: str, **values: str | None) -> 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("synonyms", [True, False])
 def test_topics_groups_and_subscriptions_that_nothing_was_set_for(sides: Sides, version: int, synonyms: bool) -> None:
-    asked = ((TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"), (METRICS, "seen"), (NODES, ""))
-    theirs, ours = sides.ask(lambda side: describe(side, *asked, version=version, synonyms=synonyms))
+    wanted = ((TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"), (METRICS, "seen"), (NODES, ""))
+    theirs, ours = sides.ask(lambda side: describe(side, *wanted, version=version, synonyms=synonyms))
     assert ours == theirs
     assert ours[1]["configs"]["min.cleanable.dirty.ratio"][0] == "1.2E-4"
 
@@ -221,7 +221,7 @@ def test_what_was_set_for_all_nodes_and_for_one(sides: Sides) -> None:
         log_roll_jitter_ms="60000",
     )
 
-    def looks(side: Side) -> list[Said]:
+    def looks(side: Side) -> list[Answers]:
         return describe(side, (NODES, ""), (NODES, str(NODE)), (TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"))
 
     wait_for("Kafka's node to take it over", lambda: "log.retention.ms" in looks(sides.theirs)[0]["configs"])
@@ -238,7 +238,7 @@ def test_what_was_set_for_all_nodes_and_for_one(sides: Sides) -> None:
     assert our_node["max.connections"][:6] == their_node["max.connections"][:6]
 
 
-def dynamic(configs: Said) -> set[str]:
+def dynamic(configs: Answers) -> set[str]:
     """What was set while the node ran."""
     return {name for name, entry in configs.items() if any(source < STATIC for _, _, source in entry[-1])}
 

@@ -41,7 +41,7 @@ class Writer:
     def __init__(self, endpoint: Endpoint) -> None:
         self.offsets: list[int] = []
         self._failures: list[str] = []
-        self._said = threading.Condition()
+        self._reported = threading.Condition()
         self._over = False
         self._connection = Connection(endpoint, Deadline(ANSWER_S))
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -54,19 +54,19 @@ class Writer:
                 failure = "" if answer.error_code == 0 else ErrorCode(answer.error_code).name
             except Exception as error:  # told to the test
                 failure = repr(error)
-            with self._said:
+            with self._reported:
                 if failure:
                     self._failures.append(failure)
                     self._over = True
                 else:
                     self.offsets.append(answer.base_offset)
-                self._said.notify_all()
+                self._reported.notify_all()
 
     def wait_commits(self, count: int = MEANWHILE) -> None:
         """Return after so many more."""
-        with self._said:
+        with self._reported:
             wanted = len(self.offsets) + count
-            assert self._said.wait_for(lambda: len(self.offsets) >= wanted or self._over, WAIT_S), (
+            assert self._reported.wait_for(lambda: len(self.offsets) >= wanted or self._over, WAIT_S), (
                 "nothing is committed"
             )
         assert not self._failures, self._failures

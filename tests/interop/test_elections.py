@@ -13,7 +13,7 @@ from fastquorum.controller.state.partition_change import ElectionKind, Partition
 from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire import to_json
 
-from .asked import Asked
+from .java_driver import JavaDriver
 from .kafka import Kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.long]
@@ -93,7 +93,7 @@ def drawn(chance: random.Random) -> tuple[PartitionChange, dict[str, Any]]:
             change.removing = tuple(some(chance, before.replicas))
         case _:
             pass
-    asked = {
+    request = {
         "topicId": str(TOPIC_ID),
         "partition": {
             "replicas": before.replicas,
@@ -122,7 +122,7 @@ def drawn(chance: random.Random) -> tuple[PartitionChange, dict[str, Any]]:
         "recovery": change.recovery,
         "unclean": change.unclean_replicas,
     }
-    return change, asked
+    return change, request
 
 
 def without_who_has_no_replica(kafkas: dict[str, Any] | None, before: Partition) -> dict[str, Any] | None:
@@ -139,11 +139,11 @@ def without_who_has_no_replica(kafkas: dict[str, Any] | None, before: Partition)
 def test_partitions_become_what_kafkas_controller_makes_of_them(kafka: Kafka, tmp_path: Path) -> None:
     chance = random.Random(20)
     records = others = 0
-    with Asked(kafka, tmp_path, ("Elections.java",)) as elections:
+    with JavaDriver(kafka, tmp_path, ("Elections.java",)) as elections:
         for _ in range(COUNT // AT_ONCE):
             pairs = [drawn(chance) for _ in range(AT_ONCE)]
-            theirs = elections.ask([asked for _, asked in pairs])
-            for (change, asked), kafkas in zip(pairs, theirs, strict=True):
+            theirs = elections.ask([request for _, request in pairs])
+            for (change, request), kafkas in zip(pairs, theirs, strict=True):
                 version = change.rules.level.partition_version
                 record = change.record()
                 ours = None if record is None else to_json(record, version)
@@ -153,7 +153,7 @@ def test_partitions_become_what_kafkas_controller_makes_of_them(kafka: Kafka, tm
                     assert ours["eligibleLeaderReplicas"] == []
                     continue
                 expected = without_who_has_no_replica(kafkas, change.before) if change.rules.is_elr_enabled else kafkas
-                assert ours == expected, asked
+                assert ours == expected, request
                 records += record is not None
                 others += expected != kafkas
     assert records > COUNT // 4

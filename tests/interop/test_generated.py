@@ -19,9 +19,9 @@ def test_it_reads_generated_logs_and_their_checkpoints(kafka: Kafka, tmp_path: P
     wanted = GenerateOptions(
         brokers=Span(5, 5), partitions=Span(30, 30), hours=8, seed=3, faults={Kind.TWO_LEADERS: 1, Kind.BIT_FLIP: 1}
     )
-    told = generate(str(tmp_path / "out"), wanted, load())
-    (cluster,) = told["clusters"]
-    damaged = {each["directory"] for each in told["planted"]}
+    report = generate(str(tmp_path / "out"), wanted, load())
+    (cluster,) = report["clusters"]
+    damaged = {each["directory"] for each in report["planted"]}
     sound = next(each["directory"] for each in cluster["replicas"] if each["directory"] not in damaged)
     replica = tmp_path / "out" / sound
     names = segments(replica)

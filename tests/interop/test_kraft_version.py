@@ -31,7 +31,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, kafka: Kafka) -> Iterat
 
 
 def directories(made: Cluster) -> dict[int, Uuid]:
-    """Of the voters, as the leader knows them."""
+    """Return the directory ids of the voters that the leader knows."""
     with QuorumClient(made.endpoints, load("pure")) as client:
         answer = client.describe(Deadline(WAIT_S))
     assert isinstance(answer, DescribeQuorumResponse)
@@ -45,18 +45,18 @@ def on_disk(member: Member) -> Uuid:
 
 
 def upgrade(made: Cluster) -> None:
-    """As soon as the leader has heard every voter; before that it refuses in Kafka's words."""
+    """Upgrade as soon as the leader knows every voter; before that it refuses in Kafka's words."""
     refused: list[str] = []
 
     def succeeds() -> bool:
-        said = made.tools.call(FEATURES, "--bootstrap-controller", made.bootstrap_controllers, *UPGRADE)
-        if said.code != 0:
-            refused.append(said.out + said.err)
-        return said.code == 0
+        printed = made.tools.call(FEATURES, "--bootstrap-controller", made.bootstrap_controllers, *UPGRADE)
+        if printed.code != 0:
+            refused.append(printed.out + printed.err)
+        return printed.code == 0
 
     wait_for("kraft.version 1", succeeds)
     known = (NOT_ALL, UNREAD, "has not registered")
-    assert [said for said in refused if not any(each in said for each in known)] == []
+    assert [printed for printed in refused if not any(each in printed for each in known)] == []
 
 
 def let_lead(made: Cluster, wanted: Member) -> None:
@@ -68,13 +68,13 @@ def let_lead(made: Cluster, wanted: Member) -> None:
         made.caught_up()
 
 
-def is_told(made: Cluster) -> bool:
+def is_known(made: Cluster) -> bool:
     """One of Kafka's that has just started serves no tools before it knows the metadata.version: each is asked."""
-    asked = (
+    runs = (
         made.tools.call(FEATURES, "--bootstrap-controller", f"127.0.0.1:{member.port}", "describe")
         for member in made.controllers.values()
     )
-    return all(said.code == 0 or UNREAD not in said.out + said.err for said in asked)
+    return all(printed.code == 0 or UNREAD not in printed.out + printed.err for printed in runs)
 
 
 def test_static_voters_are_given_the_directories_that_they_have(made: Cluster) -> None:
@@ -94,7 +94,7 @@ def test_static_voters_are_given_the_directories_that_they_have(made: Cluster) -
     made.stop()
     made.start(*made.controllers.values())
     assert directories(made) == wanted
-    wait_for("all controllers to have read their log", lambda: is_told(made))
+    wait_for("all controllers to have read their log", lambda: is_known(made))
     assert made.level("kraft.version", at_controllers=True) == "1"
 
 

@@ -25,9 +25,9 @@ CLASSES = {
 }
 
 
-def member(path: Path, said: str, *, is_ours: bool) -> Member:
+def member(path: Path, printed: str, *, is_ours: bool) -> Member:
     made = Member(1, 1, path, [], path.with_suffix(".properties"), is_ours=is_ours)
-    made.output.write_text(said)
+    made.output.write_text(printed)
     return made
 
 

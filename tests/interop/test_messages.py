@@ -141,8 +141,8 @@ def test_a_tag_that_belongs_to_another_version_is_refused_by_both(kafka: Kafka, 
                 raw = encode(cls(), version)
                 assert raw.endswith(b"\0"), "no tags"
                 raw = raw[:-1] + bytes((1, tag, 1, 0))
-                said = oracle.read(cls, version, raw)
-                assert f"Tag {tag} is not valid for version {version}" in str(said)
+                verdict = oracle.read(cls, version, raw)
+                assert f"Tag {tag} is not valid for version {version}" in str(verdict)
                 with pytest.raises(WireError, match=f"tag {tag} belongs to another version"):
                     decode(cls, version, raw)
                 tried += 1

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 BROKERS: Final = (11, 12, 13, 14, 15, 16)
 Epochs = dict[tuple[Side, int], int]
-Said = list[Any]
+Answers = list[Any]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
 
 @pytest.fixture
 def epochs(sides: Sides) -> Epochs:
-    """Of the brokers of each, which are alive when a test begins."""
+    """Broker epochs of each side; the brokers are alive when a test begins."""
     return {(side, broker): bring_in(side, broker) for side in sides for broker in BROKERS}
 
 
@@ -61,18 +61,18 @@ class Seen(NamedTuple):
 
 def made(side: Side, name: str, replicas: list[int]) -> Seen:
     topic = CreateTopicsRequest.CreatableTopic
-    asked = topic(
+    wanted = topic(
         name=name,
         num_partitions=-1,
         replication_factor=-1,
         assignments=[topic.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)],
     )
-    (told,) = side.ask(CreateTopicsRequest(topics=[asked], timeout_ms=60_000), 7, CreateTopicsResponse).topics
-    assert told.error_code == ErrorCode.NONE
-    return Seen(side, name, told.topic_id)
+    (result,) = side.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 7, CreateTopicsResponse).topics
+    assert result.error_code == ErrorCode.NONE
+    return Seen(side, name, result.topic_id)
 
 
-def alike(sides: Sides, play: Callable[[Side], Said]) -> Said:
+def alike(sides: Sides, play: Callable[[Side], Answers]) -> Answers:
     """What comes of it under both."""
     theirs, ours = sides.ask(play)
     assert ours == theirs
@@ -83,10 +83,10 @@ def alike(sides: Sides, play: Callable[[Side], Said]) -> Said:
 
 
 def move(seen: Seen, target: Sequence[int] | None) -> tuple[int, Partition]:
-    asked = AlterPartitionReassignmentsRequest.ReassignableTopic
-    partition = asked.ReassignablePartition(partition_index=0, replicas=None if target is None else list(target))
+    wanted = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partition = wanted.ReassignablePartition(partition_index=0, replicas=None if target is None else list(target))
     request = AlterPartitionReassignmentsRequest(
-        topics=[asked(name=seen.topic, partitions=[partition])], timeout_ms=60_000
+        topics=[wanted(name=seen.topic, partitions=[partition])], timeout_ms=60_000
     )
     answer = seen.side.ask(request, 0, AlterPartitionReassignmentsResponse)
     return answer.responses[0].partitions[0].error_code, seen.now()
@@ -96,7 +96,7 @@ def join(seen: Seen, epochs: Epochs, *brokers: int) -> Partition:
     """The leader has these in sync as well."""
     data = AlterPartitionRequest.TopicData
     now = seen.now()
-    asked = data.PartitionData(
+    wanted = data.PartitionData(
         partition_index=0,
         leader_epoch=now.leader_epoch,
         partition_epoch=now.partition_epoch,
@@ -108,10 +108,10 @@ def join(seen: Seen, epochs: Epochs, *brokers: int) -> Partition:
     request = AlterPartitionRequest(
         broker_id=now.leader,
         broker_epoch=epochs[seen.side, now.leader],
-        topics=[data(topic_id=seen.topic_id, partitions=[asked])],
+        topics=[data(topic_id=seen.topic_id, partitions=[wanted])],
     )
-    told = seen.side.ask(request, 3, AlterPartitionResponse).topics[0].partitions[0]
-    assert told.error_code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
+    result = seen.side.ask(request, 3, AlterPartitionResponse).topics[0].partitions[0]
+    assert result.error_code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
     return seen.now()
 
 
@@ -132,11 +132,11 @@ def test_moves_that_are_overridden_and_cancelled(
 ) -> None:
     name = "-".join("".join(map(str, each or ())) for each in (joined, *targets))
 
-    def play(side: Side) -> Said:
+    def play(side: Side) -> Answers:
         seen = made(side, name, [11, 12, 13])
-        said: Said = [move(seen, targets[0])]
-        said += [join(seen, epochs, *joined)] if joined else []
-        return said + [move(seen, each) for each in targets[1:]]
+        answers: Answers = [move(seen, targets[0])]
+        answers += [join(seen, epochs, *joined)] if joined else []
+        return answers + [move(seen, each) for each in targets[1:]]
 
     alike(sides, play)
 
@@ -156,7 +156,7 @@ def test_a_heartbeat_that_tells_of_a_failed_directory_beside_its_wish(
     number = 30 + is_fenced * 8 + is_cordoning * 4 + wish.get("want_fence", False) * 2 + wish.get("want_shut_down", 0)
     failed, good = (Uuid(name + bytes((number,)) * 15) for name in (b"f", b"g"))
 
-    def play(side: Side) -> Said:
+    def play(side: Side) -> Answers:
         epoch = bring_in(side, number, (failed, good))
         alone, shared, elsewhere = (
             made(side, f"{name}{number}", replicas)
@@ -172,9 +172,9 @@ def test_a_heartbeat_that_tells_of_a_failed_directory_beside_its_wish(
         states = broker.fenced, broker.in_controlled_shutdown, broker.directories, broker.cordoned_directories
         return [answer, states, *(each.now() for each in (alone, shared, elsewhere))]
 
-    said = alike(sides, play)
+    answers = alike(sides, play)
     if is_fenced and not wish:
-        assert said[2].leader == number
+        assert answers[2].leader == number
 
 
 def assign(side: Side, broker: int, epoch: int, places: dict[Uuid, tuple[Seen, ...]]) -> None:
@@ -195,6 +195,6 @@ def assign(side: Side, broker: int, epoch: int, places: dict[Uuid, tuple[Seen, .
 
 def beat(side: Side, broker: int, epoch: int, **fields: Any) -> tuple[bool, bool, bool]:
     request = BrokerHeartbeatRequest(broker_id=broker, broker_epoch=epoch, current_metadata_offset=2**40, **fields)
-    told = side.ask(request, 2, BrokerHeartbeatResponse)
-    assert told.error_code == ErrorCode.NONE
-    return told.is_caught_up, told.is_fenced, told.should_shut_down
+    result = side.ask(request, 2, BrokerHeartbeatResponse)
+    assert result.error_code == ErrorCode.NONE
+    return result.is_caught_up, result.is_fenced, result.should_shut_down

@@ -7,7 +7,7 @@ from .nodes import running
 from .producers_campaign import ENVIRONMENT, problems, produce_over_segments
 
 RECORDS = 250
-"""Of each producer: some seven segments."""
+"""Records of each producer: some seven segments."""
 
 
 def test_five_requests_under_way_are_never_refused_for_good_at_a_segments_end(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 LAST = OffsetAndEpoch(3829, 3)
 NODES = 1864
-"""Of the image in it, as Kafka's shell finds them."""
+"""Nodes of the image in it that Kafka's shell finds."""
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ def test_info_accepts_a_formatted_directory(kafka: Kafka, tmp_path: Path, voters
         "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
         f"listeners=CONTROLLER://127.0.0.1:19091\ncontroller.quorum.bootstrap.servers=127.0.0.1:19091\nlog.dirs={data}\n"
     )
-    said = kafka.storage("info", "-c", server)
-    assert f"Found log directory:\n  {data}" in said
-    assert f"cluster.id={CLUSTER_ID}" in said
-    assert "node.id=1" in said
-    assert "Found problem" not in said
+    printed = kafka.storage("info", "-c", server)
+    assert f"Found log directory:\n  {data}" in printed
+    assert f"cluster.id={CLUSTER_ID}" in printed
+    assert "node.id=1" in printed
+    assert "Found problem" not in printed

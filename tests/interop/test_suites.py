@@ -1,4 +1,4 @@
-"""What is read from other projects' test runs, and what is made of it."""
+"""Parsing the output of other projects' test runs, and the verdicts on it."""
 
 import json
 from pathlib import Path

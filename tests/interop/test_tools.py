@@ -211,11 +211,11 @@ def test_kafka_metadata_quorum_describes_the_nodes_as_brokers(kafka: Kafka, node
     """Brokers pass such requests on, so a follower does."""
     whole = nodes.wait_caught_up()
     follower = next(node_id for node_id in nodes.ids if node_id != whole.leader_id)
-    asked = (QUORUM, "--bootstrap-server", nodes.address(follower), "describe")
+    command = (QUORUM, "--bootstrap-server", nodes.address(follower), "describe")
     ours = fastquorum("quorum", "describe", "--bootstrap", nodes.bootstrap, "--status")
-    status = status_of(kafka.run(*asked, "--status"))
+    status = status_of(kafka.run(*command, "--status"))
     assert {**status, LAG_TIME: ""} == {**our_status_of(ours), LAG_TIME: ""}
-    rows = without_times(rows_of(kafka.run(*asked, "--replication")))
+    rows = without_times(rows_of(kafka.run(*command, "--replication")))
     assert rows[0] == Row(
         whole.leader_id, DIRECTORY_IDS[whole.leader_id], whole.partition.high_watermark, 0, "", "", "Leader"
     )
@@ -235,10 +235,10 @@ def test_kafka_cluster_tells_the_cluster_id_and_the_endpoints(kafka: Kafka, node
 
 
 def test_kafka_broker_api_versions_can_use_all_that_is_offered(kafka: Kafka, nodes: Nodes) -> None:
-    said = kafka.run("org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", nodes.address(1))
+    printed = kafka.run("org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", nodes.address(1))
     for node_id in nodes.ids:
-        assert f"{nodes.address(node_id)} (id: {node_id} rack: null isFenced: false) -> (" in said
-    offered = [line.strip().rstrip(",") for line in said.splitlines() if "[usable: " in line]
+        assert f"{nodes.address(node_id)} (id: {node_id} rack: null isFenced: false) -> (" in printed
+    offered = [line.strip().rstrip(",") for line in printed.splitlines() if "[usable: " in line]
     assert len(offered) % 3 == 0
     usable = set(offered)
     assert len(usable) == len(offered) // 3, "the nodes offer the same"
@@ -255,22 +255,22 @@ def test_kafka_broker_api_versions_can_use_all_that_is_offered(kafka: Kafka, nod
 
 @pytest.mark.parametrize("how", ["--bootstrap-controller", "--bootstrap-server"])
 def test_kafka_features(kafka: Kafka, nodes: Nodes, how: str) -> None:
-    said = kafka.run("org.apache.kafka.tools.FeatureCommand", how, nodes.bootstrap, "describe").split()
-    told = dict(zip(said[::2], said[1::2], strict=True))
-    assert told["Feature:"] == "kraft.version"
-    assert (told["SupportedMinVersion:"], told["SupportedMaxVersion:"]) == ("0", "1")
-    assert told["FinalizedVersionLevel:"] == "1"
-    assert int(told["Epoch:"]) < nodes.describe().partition.high_watermark
+    printed = kafka.run("org.apache.kafka.tools.FeatureCommand", how, nodes.bootstrap, "describe").split()
+    shown = dict(zip(printed[::2], printed[1::2], strict=True))
+    assert shown["Feature:"] == "kraft.version"
+    assert (shown["SupportedMinVersion:"], shown["SupportedMaxVersion:"]) == ("0", "1")
+    assert shown["FinalizedVersionLevel:"] == "1"
+    assert int(shown["Epoch:"]) < nodes.describe().partition.high_watermark
 
 
 @pytest.mark.long
 def test_kafka_get_offsets(kafka: Kafka, nodes: Nodes) -> None:
     def offset(when: str | int) -> str:
-        said = kafka.run(
+        printed = kafka.run(
             "org.apache.kafka.tools.GetOffsetShell",
             *("--bootstrap-server", nodes.bootstrap, "--topic", TOPIC, "--time", str(when)),
         )
-        return said.removeprefix(f"{TOPIC}:0:").strip()
+        return printed.removeprefix(f"{TOPIC}:0:").strip()
 
     earlier = nodes.append(b"earlier")
     between_ms = now_ms() + 1
@@ -322,7 +322,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
 
 
 def topic_names() -> list[str]:
-    """Of the topics that are left when all of that log is applied."""
+    """Return the names of the topics that remain when all of that log is applied."""
     names: dict[Uuid, str] = {}
     for batch in golden_values(load()):
         for value in batch:
@@ -367,8 +367,8 @@ def test_kafka_storage_takes_the_directories_of_nodes_that_ran(kafka: Kafka, lef
             f"listeners=CONTROLLER://{left.address(node_id)}\n"
             f"controller.quorum.bootstrap.servers={left.bootstrap}\nlog.dirs={left.data(node_id)}\n"
         )
-        said = kafka.storage("info", "-c", server)
-        assert f"Found log directory:\n  {left.data(node_id)}" in said
+        printed = kafka.storage("info", "-c", server)
+        assert f"Found log directory:\n  {left.data(node_id)}" in printed
         for line in (f"cluster.id={CLUSTER_ID}", f"node.id={node_id}", f"directory.id={DIRECTORY_IDS[node_id]}"):
-            assert line in said
-        assert "Found problem" not in said
+            assert line in printed
+        assert "Found problem" not in printed

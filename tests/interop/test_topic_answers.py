@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 BROKERS: Final = (11, 12, 13)
 Topic = CreateTopicsRequest.CreatableTopic
-Said = list[Any]
+Answers = list[Any]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def brokers(sides: Sides) -> None:
             bring_in(side, broker)
 
 
-def alike(sides: Sides, ask: Callable[[Side], Said]) -> Said:
+def alike(sides: Sides, ask: Callable[[Side], Answers]) -> Answers:
     """What both say."""
     theirs, ours = sides.ask(ask)
     assert ours == theirs
@@ -63,7 +63,7 @@ def topic(name: str, partitions: int = 1, replicas: int = 1, **configs: str) -> 
     return Topic(name=name, num_partitions=partitions, replication_factor=replicas, configs=given)
 
 
-def create(side: Side, *topics: Topic, version: int = 7, validate_only: bool = False) -> Said:
+def create(side: Side, *topics: Topic, version: int = 7, validate_only: bool = False) -> Answers:
     """Kafka's order is that of the request, and of a hash table for what is named more than once."""
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=60_000, validate_only=validate_only)
     return sorted(
@@ -74,13 +74,13 @@ def create(side: Side, *topics: Topic, version: int = 7, validate_only: bool = F
             each.num_partitions,
             each.replication_factor,
             each.topic_config_error_code,
-            [(said.name, said.value, said.read_only, said.config_source, said.is_sensitive) for said in each.configs],
+            [(one.name, one.value, one.read_only, one.config_source, one.is_sensitive) for one in each.configs],
         )
         for each in side.ask(request, version, CreateTopicsResponse).topics
     )
 
 
-def tried(*topics: Topic) -> Callable[[Side], Said]:
+def tried(*topics: Topic) -> Callable[[Side], Answers]:
     return lambda side: create(side, *topics, validate_only=True)
 
 
@@ -89,8 +89,11 @@ def tried(*topics: Topic) -> Callable[[Side], Said]:
 
 @pytest.mark.parametrize("version", [4, 5, 6, 7])
 def test_all_configurations_of_a_new_topic_are_told(sides: Sides, version: int) -> None:
-    asked = (topic(f"plain{version}", 2), topic(f"own{version}", retention_ms=" +7 ", internal_segment_bytes="2000000"))
-    own, plain = alike(sides, lambda side: create(side, *asked, version=version))
+    wanted = (
+        topic(f"plain{version}", 2),
+        topic(f"own{version}", retention_ms=" +7 ", internal_segment_bytes="2000000"),
+    )
+    own, plain = alike(sides, lambda side: create(side, *wanted, version=version))
     assert (len(plain[-1]) > 30, len(own[-1]) - len(plain[-1])) == ((version > 4), (version > 4))
     assert alike(sides, tried(topic("tried", 2)))[0][3:5] == (2, 1)
 
@@ -129,7 +132,7 @@ def test_remote_logs_where_brokers_are_not_said_to_have_remote_storage(sides: Si
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "wanted",
     [
         [topic("many", 9_999), topic("never", 1, 9)],
         [topic("many", 9_998, retention_ms="5")],
@@ -140,13 +143,13 @@ def test_remote_logs_where_brokers_are_not_said_to_have_remote_storage(sides: Si
         [topic("many", 9_999), topic("twice", 5), topic("twice", 5), topic("__cluster_metadata", 5)],
     ],
 )
-def test_what_a_request_may_make_at_most(sides: Sides, asked: list[Topic]) -> None:
-    alike(sides, tried(*asked))
+def test_what_a_request_may_make_at_most(sides: Sides, wanted: list[Topic]) -> None:
+    alike(sides, tried(*wanted))
 
 
-def grow(side: Side, *topics: tuple[str, int]) -> Said:
-    asked = CreatePartitionsRequest.CreatePartitionsTopic
-    named = [asked(name=name, count=count, assignments=None) for name, count in topics]
+def grow(side: Side, *topics: tuple[str, int]) -> Answers:
+    wanted = CreatePartitionsRequest.CreatePartitionsTopic
+    named = [wanted(name=name, count=count, assignments=None) for name, count in topics]
     request = CreatePartitionsRequest(topics=named, timeout_ms=60_000, validate_only=True)
     results = side.ask(request, 3, CreatePartitionsResponse).results
     return sorted((each.name, each.error_code, each.error_message) for each in results)
@@ -170,18 +173,18 @@ def test_a_topic_that_is_named_more_than_once(sides: Sides) -> None:
 def test_a_topic_that_is_deleted_more_than_once(sides: Sides) -> None:
     names, unknown = ("x1", "x2", "x3", "x4", "x5"), Uuid(b"q" * 16)
 
-    def delete(side: Side) -> Said:
+    def delete(side: Side) -> Answers:
         made = CreateTopicsRequest(topics=[topic(name) for name in names], timeout_ms=60_000)
         ids = {each.name: each.topic_id for each in side.ask(made, 7, CreateTopicsResponse).topics}
         state = DeleteTopicsRequest.DeleteTopicState
-        asked = [
+        wanted = [
             *(state(name=name) for name in ("x1", "x1", "x3", "x5", "nope", "nope", "no", "x2")),
             *(state(name=None, topic_id=ids[name]) for name in ("x2", "x2", "x2", "x3")),
             state(name="x4", topic_id=ids["x4"]),
             *(state(name=None, topic_id=each) for each in (ZERO_UUID, ZERO_UUID, unknown)),
         ]
         named = {each: name for name, each in ids.items()}
-        results = side.ask(DeleteTopicsRequest(topics=asked, timeout_ms=60_000), 6, DeleteTopicsResponse).responses
+        results = side.ask(DeleteTopicsRequest(topics=wanted, timeout_ms=60_000), 6, DeleteTopicsResponse).responses
         return sorted(
             (each.name or "", named.get(each.topic_id, str(each.topic_id)), each.error_code, each.error_message or "")
             for each in results
@@ -189,7 +192,7 @@ def test_a_topic_that_is_deleted_more_than_once(sides: Sides) -> None:
 
     alike(sides, delete)
 
-    def delete_by_name(side: Side) -> Said:
+    def delete_by_name(side: Side) -> Answers:
         request = DeleteTopicsRequest(topic_names=["x1", "x1", "x2", "n"], timeout_ms=60_000)
         results = side.ask(request, 5, DeleteTopicsResponse).responses
         return sorted((each.name, each.error_code, each.error_message) for each in results)
@@ -197,7 +200,7 @@ def test_a_topic_that_is_deleted_more_than_once(sides: Sides) -> None:
     alike(sides, delete_by_name)
 
 
-def altered(answer: Any) -> Said:
+def altered(answer: Any) -> Answers:
     return sorted(
         (each.resource_type, each.resource_name, each.error_code, each.error_message) for each in answer.responses
     )
@@ -207,28 +210,29 @@ def test_a_resource_that_is_changed_more_than_once(sides: Sides) -> None:
     alike(sides, lambda side: create(side, topic("c1"), topic("c2")))
     named = [(2, "c1"), (2, "c1"), (2, "c1"), (2, "c2"), (3, "z"), (3, "z"), (8, "1"), (8, "1"), (2, "nowhere")]
 
-    def one_by_one(side: Side) -> Said:
-        asked = IncrementalAlterConfigsRequest.AlterConfigsResource
-        config = asked.AlterableConfig
+    def one_by_one(side: Side) -> Answers:
+        wanted = IncrementalAlterConfigsRequest.AlterConfigsResource
+        config = wanted.AlterableConfig
         of_topic = [config(name="retention.ms", config_operation=0, value="7")]
         of_logger = [config(name="root", config_operation=0, value="INFO")]
         resources = [
-            asked(resource_type=kind, resource_name=name, configs=of_logger if kind == 8 else of_topic)
+            wanted(resource_type=kind, resource_name=name, configs=of_logger if kind == 8 else of_topic)
             for kind, name in named
         ]
         request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
         return altered(side.ask(request, 1, IncrementalAlterConfigsResponse))
 
-    def at_once(side: Side) -> Said:
-        asked = AlterConfigsRequest.AlterConfigsResource
-        configs = [asked.AlterableConfig(name="retention.ms", value="7")]
+    def at_once(side: Side) -> Answers:
+        wanted = AlterConfigsRequest.AlterConfigsResource
+        configs = [wanted.AlterableConfig(name="retention.ms", value="7")]
         resources = [
-            asked(resource_type=kind, resource_name=name, configs=configs) for kind, name in named if kind == 2
+            wanted(resource_type=kind, resource_name=name, configs=configs) for kind, name in named if kind == 2
         ]  # Kafka's controller leaves a request that names another type without an answer
         return altered(side.ask(AlterConfigsRequest(resources=resources, validate_only=True), 2, AlterConfigsResponse))
 
     theirs, ours = sides.ask(one_by_one)
-    assert [len([each for each in said if each[0] == 8]) for said in (theirs, ours)] == [2, 2]  # ours has no loggers
+    loggers = [len([each for each in found if each[0] == 8]) for found in (theirs, ours)]
+    assert loggers == [2, 2]  # ours has no loggers
     assert [each for each in ours if each[0] != 8] == [each for each in theirs if each[0] != 8]
     alike(sides, at_once)
 
@@ -240,7 +244,7 @@ def test_a_resource_that_is_changed_more_than_once(sides: Sides) -> None:
 def test_every_topic_is_told_though_nobody_had_to_be_elected(sides: Sides, kind: int) -> None:
     alike(sides, lambda side: create(side, topic(f"led{kind}", 3)))
 
-    def elect(side: Side) -> Said:
+    def elect(side: Side) -> Answers:
         answer = side.ask(ElectLeadersRequest(election_type=kind, topic_partitions=None), 2, ElectLeadersResponse)
         return sorted((each.topic, each.partition_result) for each in answer.replica_election_results)
 

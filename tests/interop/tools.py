@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from .asked import Asked
+from .java_driver import JavaDriver
 from .kafka import TOOL_S, Kafka
 
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
@@ -17,7 +17,7 @@ LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 CONSUMER_GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
-class Said(NamedTuple):
+class ToolRun(NamedTuple):
     """What a tool ended with."""
 
     code: int
@@ -25,19 +25,19 @@ class Said(NamedTuple):
     err: str
 
 
-class Tools(Asked):
+class Tools(JavaDriver):
     """A context manager."""
 
     def __init__(self, kafka: Kafka, scratch: Path) -> None:
         super().__init__(kafka, scratch, ["Tools.java"])
 
-    def call(self, tool: str, *words: str | Path) -> Said:
+    def call(self, tool: str, *words: str | Path) -> ToolRun:
         """One of them, by its class, whatever its exit code; -1 if it hangs."""
-        asked = {"class": tool, "arguments": [str(word) for word in words], "timeout_ms": TOOL_S * 1000}
-        return Said(*self.ask(asked))
+        request = {"class": tool, "arguments": [str(word) for word in words], "timeout_ms": TOOL_S * 1000}
+        return ToolRun(*self.ask(request))
 
     def run(self, tool: str, *words: str | Path) -> str:
         """What it prints. AssertionError if its exit code is not 0."""
-        said = self.call(tool, *words)
-        assert said.code == 0, f"{tool} {' '.join(map(str, words))}\n{said.out}{said.err}"
-        return said.out
+        run = self.call(tool, *words)
+        assert run.code == 0, f"{tool} {' '.join(map(str, words))}\n{run.out}{run.err}"
+        return run.out

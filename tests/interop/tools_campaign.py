@@ -22,7 +22,7 @@ from .tools import (
     LOG_DIRS,
     REASSIGN_PARTITIONS,
     TOPICS,
-    Said,
+    ToolRun,
 )
 from .tools_shell import COMMANDS, FILES, SETTINGS, SHELL, look
 
@@ -229,7 +229,7 @@ SCRIPT: Final = [
     ),
 ]  # fmt: skip
 LOOKS: Final = [Step(SHELL, f"--snapshot {file}: {command}") for file in FILES for command in COMMANDS]
-"""What is asked in the end, of files."""
+"""The final commands, on files."""
 
 
 class Played:
@@ -247,13 +247,13 @@ class Played:
         assert writer.errors == []
         self._kafkas.consumed("read", "readers", RECORDS)
 
-    def say(self, step: Step) -> Said:
+    def say(self, step: Step) -> ToolRun:
         """What it says, made plain."""
         self._kafkas.brokers_caught_up()
         self._plan.write_text(step.plan)
         given = {"at": self._kafkas.bootstrap, "controllers": self._kafkas.bootstrap_controllers, "plan": self._plan}
-        said = self._kafkas.tools.call(step.tool, *(word.format(**given) for word in step.words.split()))
-        return Said(said.code, self.plain(said.out), self.plain(said.err))
+        printed = self._kafkas.tools.call(step.tool, *(word.format(**given) for word in step.words.split()))
+        return ToolRun(printed.code, self.plain(printed.out), self.plain(printed.err))
 
     def plain(self, text: str) -> str:
         """Without what differs from run to run."""
@@ -271,35 +271,35 @@ def _looks(step: Step) -> bool:
     return not {"--describe", "--list", "--verify", "describe", "list-endpoints"}.isdisjoint(step.words.split())
 
 
-def _settled(played: Played, step: Step) -> Said:
+def _settled(played: Played, step: Step) -> ToolRun:
     """If it only looks: what it says twice in a row, and of nothing that is still under way."""
-    said = played.say(step)
+    printed = played.say(step)
     until = time.monotonic() + SETTLE_S
     while _looks(step):
-        before, said = said, played.say(step)
-        if (said == before and UNDER_WAY not in said.out) or time.monotonic() > until:
+        before, printed = printed, played.say(step)
+        if (printed == before and UNDER_WAY not in printed.out) or time.monotonic() > until:
             break
-    return said
+    return printed
 
 
-def _compared(played: Played, step: Step, wanted: Said) -> Said:
+def _compared(played: Played, step: Step, wanted: ToolRun) -> ToolRun:
     """If it only looks: what is wanted, if it is to be had."""
-    said = played.say(step)
+    printed = played.say(step)
     until = time.monotonic() + SETTLE_S
-    while _looks(step) and said != wanted and time.monotonic() < until:
+    while _looks(step) and printed != wanted and time.monotonic() < until:
         time.sleep(LOOK_S)
-        said = played.say(step)
-    return said
+        printed = played.say(step)
+    return printed
 
 
-def _play(kafka: Kafka, theirs: Sequence[int], ask: Callable[[Played, int], Said]) -> list[Said]:
+def _play(kafka: Kafka, theirs: Sequence[int], ask: Callable[[Played, int], ToolRun]) -> list[ToolRun]:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         with cluster(kafka, root, theirs=theirs, settings=SETTINGS) as kafkas:
             played = Played(kafkas, root)
             played.prepare()
-            said = [ask(played, number) for number in range(len(SCRIPT))]
-            return [*said, *(Said(0, played.plain(each), "") for each in look(kafka, kafkas))]
+            printed = [ask(played, number) for number in range(len(SCRIPT))]
+            return [*printed, *(ToolRun(0, played.plain(each), "") for each in look(kafka, kafkas))]
 
 
 def tools(kafka: Kafka, say: Callable[[str], None]) -> dict[str, Any]:
@@ -307,10 +307,10 @@ def tools(kafka: Kafka, say: Callable[[str], None]) -> dict[str, Any]:
     say("Kafka's brokers on Kafka's controllers")
     wanted = _play(kafka, tuple(DIRECTORY_IDS), lambda played, number: _settled(played, SCRIPT[number]))
     say("Kafka's brokers on ours")
-    said = _play(kafka, (), lambda played, number: _compared(played, SCRIPT[number], wanted[number]))
+    printed = _play(kafka, (), lambda played, number: _compared(played, SCRIPT[number], wanted[number]))
     found: dict[str, Counter[str]] = {"equal": Counter(), "other words": Counter(), "different": Counter()}
     different = []
-    for step, theirs, ours in zip([*SCRIPT, *LOOKS], wanted, said, strict=True):
+    for step, theirs, ours in zip([*SCRIPT, *LOOKS], wanted, printed, strict=True):
         how = "equal" if theirs == ours else "other words" if _is_same_error(theirs, ours) else "different"
         found[how][step.tool.rpartition(".")[2]] += 1
         if how != "equal":
@@ -324,7 +324,7 @@ def tools(kafka: Kafka, say: Callable[[str], None]) -> dict[str, Any]:
     }
 
 
-def _is_same_error(one: Said, other: Said) -> bool:
+def _is_same_error(one: ToolRun, other: ToolRun) -> bool:
     """The same exit code and exceptions, whatever is said about them."""
     exceptions = [{*_EXCEPTION.findall(each.out + each.err)} for each in (one, other)]
     is_error = one.code != 0 or exceptions[0]

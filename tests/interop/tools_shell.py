@@ -39,7 +39,7 @@ COMMANDS: Final = (
     "find ..",
     "cd /image/nowhere",
 )
-"""What is said of topics that Kafka's brokers make for themselves is left out, as their replicas are anywhere."""
+"""Commands of Kafka's shell. Topics that Kafka's brokers make are left out: their replicas are anywhere."""
 
 
 def look(kafka: Kafka, kafkas: Cluster) -> list[str]:

@@ -75,17 +75,17 @@ class Writer(Client):
 
     def _go_on(self) -> None:
         while not self._stopping.wait(PACE_S):
-            self._write_batch(self._told)
+            self._write_batch(self._on_delivered)
 
-    def _write_batch(self, told: Callable[[KafkaError | None, Message], None]) -> None:
+    def _write_batch(self, on_delivery: Callable[[KafkaError | None, Message], None]) -> None:
         """Returns when every record is acknowledged, or failed."""
         for topic, number in islice(self._where, BATCH_PARTITIONS):
             for _ in range(BATCH_RECORDS):
                 value = b"%s:%d" % (self._name.encode(), next(self._number))
-                self._producer.produce(topic, value=value, partition=number, on_delivery=told)
+                self._producer.produce(topic, value=value, partition=number, on_delivery=on_delivery)
         self._producer.flush()
 
-    def _told(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.problems.append(f"{self}: {error}")
         else:
@@ -236,14 +236,14 @@ class Traffic:
             each.join()
 
     def wrong(self) -> list[str]:
-        """What is lost, doubled, out of order or should not be there, to one who reads all that is committed."""
+        """Return what a reader of all committed records finds lost, doubled, out of order or unexpected."""
         found = list(self._committed())
         times = Counter(value for _, value in found)
         lost = self.acknowledged() - times.keys()
         doubled = [value for value, number in times.items() if number > 1]
         aborted = self.aborted() & times.keys()
         of_groups = {value for values in self.groups.values() for value in values}
-        said = {
+        report = {
             "acknowledged records are lost": lost,
             "records are there more than once": doubled,
             "aborted records are read": aborted,
@@ -251,7 +251,7 @@ class Traffic:
             "aborted records were read by a group": of_groups & self.aborted(),
             "records follow later ones of their producer": _out_of_order(found),
         }
-        return [*self.problems, *(f"{len(values)} {what}" for what, values in said.items() if values)]
+        return [*self.problems, *(f"{len(values)} {what}" for what, values in report.items() if values)]
 
     def _committed(self) -> Iterator[tuple[Partition, bytes]]:
         """Every partition from its beginning to its end."""
@@ -282,7 +282,7 @@ class Traffic:
 
 
 def _out_of_order(found: Sequence[tuple[Partition, bytes]]) -> list[bytes]:
-    """Of what a producer wrote into one partition."""
+    """Return the values that are out of a producer's order in one partition."""
     last: dict[tuple[Partition, bytes], int] = {}
     late = []
     for partition, value in found:

@@ -89,8 +89,8 @@ def loaded(tmp_path: Path, environment: dict[str, str]) -> dict[str, Any]:
     words = ["--data", tmp_path, "--rate", "200", "--seconds", "2", "--warmup", "0", "--format", "json"]
     ran = in_process("load", *words, environment=environment)
     assert ran.code == 0, ran.err
-    said: dict[str, Any] = json.loads(ran.out)
-    return said
+    report: dict[str, Any] = json.loads(ran.out)
+    return report
 
 
 SLOW_GENERATOR = """
@@ -110,14 +110,14 @@ def test_a_generator_made_slow_is_the_bottleneck(tmp_path: Path) -> None:
     """8 ms of computing for arrivals that come every 5 ms."""
     (tmp_path / "sitecustomize.py").write_text(SLOW_GENERATOR)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    said = loaded(tmp_path, {"PYTHONPATH": path})
-    assert said["generator_was_bottleneck"]
-    assert said["generator"]["lateness_us"]["p99"] > 0
+    report = loaded(tmp_path, {"PYTHONPATH": path})
+    assert report["generator_was_bottleneck"]
+    assert report["generator"]["lateness_us"]["p99"] > 0
 
 
 def test_a_slow_disk_is_not_blamed_on_the_generator(tmp_path: Path) -> None:
     disk = SlowDisk(tmp_path / "disk", compiled(SHIM, "slow_disk", tmp_path))
     disk.slow_down(0.15)  # so much that a busy machine's own pauses are little beside it
-    said = loaded(tmp_path, dict(disk.environment))
-    assert said["latency_us"]["p50"] > 150_000
-    assert not said["generator_was_bottleneck"], said["generator"]
+    report = loaded(tmp_path, dict(disk.environment))
+    assert report["latency_us"]["p50"] > 150_000
+    assert not report["generator_was_bottleneck"], report["generator"]

@@ -25,7 +25,7 @@ from fastquorum.load.plan import TOPIC, Plan
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, stalled, trio
 from tests.cli.conftest import free_port
-from tests.load.test_generating import Heard
+from tests.load.test_generating import Reports
 
 SECOND = 1_000_000_000
 TIMEOUT_NS = 20 * SECOND
@@ -44,7 +44,7 @@ def endpoint_of(quorum: fastquorum.sync.Quorum) -> Endpoint:
 
 
 def silent() -> Tally:
-    return Tally(Heard(), 0, 0)
+    return Tally(Reports(), 0, 0)
 
 
 def wire(quorum: fastquorum.sync.Quorum, led_by: list[Found]) -> WireDriver:
@@ -55,11 +55,11 @@ def kafka(quorum: fastquorum.sync.Quorum) -> KafkaDriver:
     return KafkaDriver([endpoint_of(quorum)], TOPIC, silent(), TIMEOUT_NS)
 
 
-def drive(driver: Driver, payloads: Payloads, heard: Heard, appends: int) -> None:
+def drive(driver: Driver, payloads: Payloads, reports: Reports, appends: int) -> None:
     """All of them at once: the schedule lies in the past."""
     start_ns = time.monotonic_ns() - SECOND
     schedule = Schedule(Plan(records_per_s=appends * 10), 0.1, 1)
-    tally = Tally(heard, 1, start_ns)
+    tally = Tally(reports, 1, start_ns)
     driver.retarget(tally)
     times = {"end_ns": start_ns + SECOND, "overtime_ns": TIMEOUT_NS}
     generate(driver, Job(payloads, tally, start_ns, 10_000, TIMEOUT_NS, schedule, **times))
@@ -82,22 +82,22 @@ def test_what_is_acknowledged_is_in_the_log(quorum: fastquorum.sync.Quorum, name
         for each in payloads.appends[:300]
         for nth in range(count)
     ]
-    heard = Heard()
+    reports = Reports()
     driver: Driver = wire(quorum, []) if name == "wire" else kafka(quorum)
     try:
-        drive(driver, payloads, heard, 300)
+        drive(driver, payloads, reports, 300)
     finally:
         driver.close()
-    assert (len(heard.latencies), heard.errors, heard.sent) == (300, {}, 300)
+    assert (len(reports.latencies), reports.errors, reports.sent) == (300, {}, 300)
     assert values_of(quorum) == expected
 
 
 def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync.Quorum) -> None:
-    heard, led_by = Heard(), list[Found]()
+    reports, led_by = Reports(), list[Found]()
     driver = wire(quorum, led_by)
-    drive(driver, make_payloads(Plan()), heard, 5000)
+    drive(driver, make_payloads(Plan()), reports, 5000)
     driver.close()
-    assert (len(heard.latencies), heard.errors) == (5000, {})
+    assert (len(reports.latencies), reports.errors) == (5000, {})
     assert len(values_of(quorum)) == 5000 > REQUESTS_MAX
     assert [found.node_id for found in led_by] == [1]
 
@@ -105,12 +105,12 @@ def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync
 def test_a_leader_that_goes_leaves_outcomes_unknown_and_the_next_one_is_found(tmp_path: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     options = {"node_id": 1, "voters": f"1@{listen}", "cluster_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
-    heard, led_by = Heard(), list[Found]()
+    reports, led_by = Reports(), list[Found]()
     payloads = make_payloads(Plan())
     with fastquorum.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
         quorum.wait_ready(10)
         driver = wire(quorum, led_by)
-        driver.retarget(Tally(heard, 1, 0))
+        driver.retarget(Tally(reports, 1, 0))
         driver.offer(payloads.take(1), time.monotonic_ns())
         quorum.close()
     while driver.in_flight:
@@ -140,10 +140,10 @@ def test_what_is_given_up_is_counted_and_not_heard_of_again(quorum: fastquorum.s
         driver.abandon("timeout")
     assert driver._tally.errors["timeout"] == 50
     assert driver.in_flight == 0
-    heard = Heard()
-    drive(driver, make_payloads(Plan()), heard, 20)
+    reports = Reports()
+    drive(driver, make_payloads(Plan()), reports, 20)
     driver.close()
-    assert (len(heard.latencies), heard.errors) == (20, {})
+    assert (len(reports.latencies), reports.errors) == (20, {})
 
 
 def test_the_log_goes_by_its_name_and_nothing_else_is_written_to(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_pat
     assert len(driver._tally.latencies) > 0, driver._tally.errors
 
 
-class Asked(list[Endpoint]):
+class CountedBootstrap(list[Endpoint]):
     """Where to ask; tells of every time that somebody begins to."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
@@ -192,7 +192,7 @@ class Asked(list[Endpoint]):
         self._begun.release()
         return super().__iter__()
 
-    def wait_asked_again(self) -> None:
+    def wait_next_request(self) -> None:
         """From the first to the last: the third time begins after the second has ended, whenever the first began."""
         while self._begun.acquire(blocking=False):
             pass
@@ -203,19 +203,19 @@ class Asked(list[Endpoint]):
 def test_a_watch_tells_of_every_leader_once_however_often_it_asks(tmp_path: Path) -> None:
     with trio(tmp_path) as nodes:
         endpoints = {node_id: endpoint_of(node) for node_id, node in nodes.nodes.items()}
-        told, bootstrap = Queue[Found](), Asked(endpoints.values())
-        with LeaderWatch(bootstrap, TOPIC, told.put) as watch:
-            led_by = [told.get_nowait()]  # the first one before anything else is done
-            bootstrap.wait_asked_again()
+        found, bootstrap = Queue[Found](), CountedBootstrap(endpoints.values())
+        with LeaderWatch(bootstrap, TOPIC, found.put) as watch:
+            led_by = [found.get_nowait()]  # the first one before anything else is done
+            bootstrap.wait_next_request()
             while (epoch := nodes.leader.epoch) <= led_by[0].epoch:
                 with contextlib.suppress(NotReady, NotLeader):  # whoever is elected instead, or was already
                     nodes.leader.transfer_leadership(nodes.followers[0].node_id, timeout=WAIT_S)
             while led_by[-1].epoch < epoch:
-                led_by.append(told.get(timeout=WAIT_S))
-            bootstrap.wait_asked_again()
+                led_by.append(found.get(timeout=WAIT_S))
+            bootstrap.wait_next_request()
         assert not watch._thread.is_alive()
-        while not told.empty():  # somebody again, or an election that nobody asked for
-            led_by.append(told.get_nowait())
+        while not found.empty():  # somebody again, or an election that nobody asked for
+            led_by.append(found.get_nowait())
     epochs = [found.epoch for found in led_by]
     assert epochs == sorted(set(epochs))
     assert len(epochs) >= 2

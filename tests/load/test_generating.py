@@ -27,7 +27,7 @@ PAYLOADS = [Append((b"x",))]
 APIS: tuple[Api, ...] = ("blocking", "asyncio")
 
 
-class Heard:
+class Reports:
     """What a tally reported."""
 
     def __init__(self) -> None:
@@ -111,13 +111,13 @@ class Target:
         return self.append_nowait(value).result(0)
 
 
-def run(api: Api, target: Target, heard: Heard, *, rate: float = 10_000, late_s: float = 0.0, **more: Any) -> int:
+def run(api: Api, target: Target, reports: Reports, *, rate: float = 10_000, late_s: float = 0.0, **more: Any) -> int:
     """A tenth of a second of schedule that began `late_s` ago."""
     start_ns = time.monotonic_ns() - int(late_s * SECOND)
     schedule = Schedule(Plan(records_per_s=rate), 0.1, 1)
     times = {"timeout_ns": 10 * SECOND, "end_ns": start_ns + SECOND // 10, "overtime_ns": PATIENT_NS}
     fields = {"in_flight_max": 10_000, **times, **more}
-    job = Job(Payloads(PAYLOADS), Tally(heard, 1, start_ns), start_ns, schedule=schedule, **fields)
+    job = Job(Payloads(PAYLOADS), Tally(reports, 1, start_ns), start_ns, schedule=schedule, **fields)
     if api == "asyncio":
 
         async def main() -> int:
@@ -129,40 +129,40 @@ def run(api: Api, target: Target, heard: Heard, *, rate: float = 10_000, late_s:
 
 @pytest.mark.parametrize("api", APIS)
 def test_every_arrival_is_sent_once_and_accounted_for(api: Api) -> None:
-    heard, target = Heard(), Target()
-    assert run(api, target, heard) == 100
-    assert target.offered == heard.sent == len(heard.latencies) == 1000
-    assert len(heard.lateness) == 100
-    assert min(heard.lateness) >= 0
-    assert not heard.errors
-    assert heard.headers[-1]["is_draining"]
-    assert heard.headers[-1]["in_flight"] == 0
+    reports, target = Reports(), Target()
+    assert run(api, target, reports) == 100
+    assert target.offered == reports.sent == len(reports.latencies) == 1000
+    assert len(reports.lateness) == 100
+    assert min(reports.lateness) >= 0
+    assert not reports.errors
+    assert reports.headers[-1]["is_draining"]
+    assert reports.headers[-1]["in_flight"] == 0
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_latency_counts_from_the_intended_time(api: Api) -> None:
-    heard = Heard()
-    run(api, Target(), heard, late_s=5.0)
-    assert len(heard.latencies) == 1000
+    reports = Reports()
+    run(api, Target(), reports, late_s=5.0)
+    assert len(reports.latencies) == 1000
     # The quorum answered at once; the arrivals had waited for the generator all the same.
-    assert min(heard.latencies) >= 4.8 * SECOND
-    assert min(heard.lateness) >= 4.8 * SECOND
+    assert min(reports.latencies) >= 4.8 * SECOND
+    assert min(reports.lateness) >= 4.8 * SECOND
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_generator_that_is_too_late_tells_how_far_it_came_and_sends_no_more(api: Api) -> None:
-    heard, target = Heard(), Target()
-    ticks = run(api, target, heard, late_s=5.0, overtime_ns=0)
-    assert ticks == len(heard.lateness) < 100
-    assert target.offered == heard.sent == 10 * ticks
+    reports, target = Reports(), Target()
+    ticks = run(api, target, reports, late_s=5.0, overtime_ns=0)
+    assert ticks == len(reports.lateness) < 100
+    assert target.offered == reports.sent == 10 * ticks
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_what_is_refused_is_counted_and_not_sent_again(api: Api) -> None:
-    heard, target = Heard(), Target(refuse_from=300)
-    run(api, target, heard)
+    reports, target = Reports(), Target(refuse_from=300)
+    run(api, target, reports)
     assert target.offered == 1000
-    assert (len(heard.latencies), heard.errors) == (300, {"overloaded": 700})
+    assert (len(reports.latencies), reports.errors) == (300, {"overloaded": 700})
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -171,34 +171,34 @@ def test_what_is_refused_is_counted_and_not_sent_again(api: Api) -> None:
     [(NotLeader(2, 5, None, True), "outcome_unknown"), (NotLeader(2, 5, None, False), "not_leader")],
 )
 def test_failures_are_counted_by_kind(api: Api, error: Exception, kind: str) -> None:
-    heard = Heard()
-    run(api, Target(error=error), heard)
-    assert heard.errors == {kind: 1000}
-    assert heard.latencies == []
+    reports = Reports()
+    run(api, Target(error=error), reports)
+    assert reports.errors == {kind: 1000}
+    assert reports.latencies == []
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_no_more_are_in_flight_than_allowed(api: Api) -> None:
-    heard, target = Heard(), Target(is_silent=True)
-    run(api, target, heard, in_flight_max=64, timeout_ns=SECOND // 20)
-    assert heard.errors["timeout"] >= 64
-    assert heard.errors["timeout"] == target.offered
-    assert heard.errors["timeout"] + heard.errors[IN_FLIGHT_BOUND] == 1000
-    assert max(header["in_flight"] for header in heard.headers) <= 64
+    reports, target = Reports(), Target(is_silent=True)
+    run(api, target, reports, in_flight_max=64, timeout_ns=SECOND // 20)
+    assert reports.errors["timeout"] >= 64
+    assert reports.errors["timeout"] == target.offered
+    assert reports.errors["timeout"] + reports.errors[IN_FLIGHT_BOUND] == 1000
+    assert max(header["in_flight"] for header in reports.headers) <= 64
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_an_order_to_end_ends_it(api: Api) -> None:
-    heard = Heard()
-    assert run(api, Target(), heard, is_over=True) == 0
-    assert heard.sent == 0
+    reports = Reports()
+    assert run(api, Target(), reports, is_over=True) == 0
+    assert reports.sent == 0
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_the_closed_loop_keeps_so_many_in_flight(api: Api) -> None:
-    heard, target = Heard(), Target()
+    reports, target = Reports(), Target()
     now = time.monotonic_ns()
-    job = Job(Payloads(PAYLOADS), Tally(heard, 1, now), now, 8, SECOND, None, end_ns=now + SECOND // 20)
+    job = Job(Payloads(PAYLOADS), Tally(reports, 1, now), now, 8, SECOND, None, end_ns=now + SECOND // 20)
     if api == "asyncio":
 
         class Yielding(Target):
@@ -214,8 +214,8 @@ def test_the_closed_loop_keeps_so_many_in_flight(api: Api) -> None:
         asyncio.run(main())
     else:
         generate(BlockingDriver(target, job.tally, job.timeout_ns), job)
-    assert target.offered == heard.sent == len(heard.latencies) > 8
-    assert max(header["in_flight"] for header in heard.headers) <= 8
+    assert target.offered == reports.sent == len(reports.latencies) > 8
+    assert max(header["in_flight"] for header in reports.headers) <= 8
 
 
 class _Selector(selectors.DefaultSelector):

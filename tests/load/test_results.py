@@ -56,14 +56,14 @@ def test_a_history_keeps_every_result_and_reads_the_newest(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [(None, "cannot be read"), ("{", "is no JSON"), ("[]", "is no result"), ('{"format": "x/1"}', "is no result")],
 )
-def test_what_is_no_result_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
+def test_what_is_no_result_is_refused(tmp_path: Path, content: str | None, expected: str) -> None:
     path = tmp_path / "x.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=expected):
         history.read(str(path))
 
 
@@ -85,9 +85,9 @@ def test_a_run_in_which_nothing_was_acknowledged_has_no_latencies(
     none = dict.fromkeys(("p50", "p90", "p99", "p999", "max"))
     nothing = result(acknowledged=0, achieved_per_s=0.0) | {"latency_us": none}
     assert not keeps_up(nothing, result())
-    with redirect_stdout(io.StringIO()) as said:
+    with redirect_stdout(io.StringIO()) as printed:
         show(nothing)
-    assert "p50 -  p90 -" in said.getvalue()
+    assert "p50 -  p90 -" in printed.getvalue()
     assert len(charts_of(nothing)) == 3
     assert len(charts_of(sweep() | {"steps": [nothing, *sweep()["steps"]]})) == 3
     for name, each in (("a.json", nothing), ("b.json", result())):
@@ -98,7 +98,7 @@ def test_a_run_in_which_nothing_was_acknowledged_has_no_latencies(
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "said"),
+    ("code", "words", "expected"),
     [
         (1, "no room", "ended with exit code 1: no room"),
         (5, "", "ended with exit code 5"),
@@ -107,8 +107,8 @@ def test_a_run_in_which_nothing_was_acknowledged_has_no_latencies(
         (-200, "", "was ended by signal 200"),
     ],
 )
-def test_how_a_process_ended_is_said_in_words(code: int, words: str, said: str) -> None:
-    assert ended(code, words) == said
+def test_how_a_process_ended_is_said_in_words(code: int, words: str, expected: str) -> None:
+    assert ended(code, words) == expected
 
 
 def test_sweeps_are_compared_where_they_meet() -> None:
@@ -137,8 +137,8 @@ def test_the_command_prints_ratios(tmp_path: Path, fastquorum: Callable[..., Ran
     ran = fastquorum("load", "compare", *paths)
     assert ran.code == 0, ran.err
     assert re.search(r"p50_us +500 +999 +2\.00", ran.out), ran.out
-    said = json.loads(fastquorum("load", "compare", *paths, "--format", "json").out)
-    assert {line["figure"] for line in said["figures"]} >= {"p50_us", "p999_us", "offered_per_s", "achieved_per_s"}
+    report = json.loads(fastquorum("load", "compare", *paths, "--format", "json").out)
+    assert {line["figure"] for line in report["figures"]} >= {"p50_us", "p999_us", "offered_per_s", "achieved_per_s"}
     missing = fastquorum("load", "compare", paths[0], tmp_path / "none.json")
     assert missing.code == 2
     assert "none.json cannot be read" in missing.err

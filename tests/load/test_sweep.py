@@ -25,8 +25,8 @@ class Known(Runs):
         assert rate is not None
         achieved = min(rate, self.capacity)
         errors = {"overloaded": int(rate - achieved)} if rate > achieved else {}
-        plan_said = plan.as_json()
-        return result(rate, achieved_per_s=achieved, errors=errors, plan=plan_said, interrupted=self.wish.is_over)
+        plan_reported = plan.as_json()
+        return result(rate, achieved_per_s=achieved, errors=errors, plan=plan_reported, interrupted=self.wish.is_over)
 
 
 def sweep(capacity: float, wish: Wish | None = None, watching: Watching | None = None) -> dict[str, Any]:
@@ -35,35 +35,35 @@ def sweep(capacity: float, wish: Wish | None = None, watching: Watching | None =
 
 @pytest.mark.parametrize("capacity", [1500.0, 10_000.0, 70_000.0])
 def test_the_knee_is_found_from_below(capacity: float) -> None:
-    said = sweep(capacity)
-    knee = said["knee"]["offered_per_s"]
+    result = sweep(capacity)
+    knee = result["knee"]["offered_per_s"]
     # Three bisections of a doubling.
     assert capacity / 2 ** (1 / 2**BISECTIONS) * 0.99 <= knee <= capacity
-    assert said["overload"]["offered_per_s"] == 2 * knee
-    assert said["overload"]["achieved_over_knee"] == pytest.approx(capacity / knee)
-    rates = [step["offered_per_s"] for step in said["steps"]]
+    assert result["overload"]["offered_per_s"] == 2 * knee
+    assert result["overload"]["achieved_over_knee"] == pytest.approx(capacity / knee)
+    rates = [step["offered_per_s"] for step in result["steps"]]
     assert rates == sorted(rates)
 
 
 def test_no_knee_where_the_first_rate_is_too_much() -> None:
-    said = sweep(500.0)
-    assert (said["knee"], said["overload"], len(said["steps"])) == (None, None, 1)
+    result = sweep(500.0)
+    assert (result["knee"], result["overload"], len(result["steps"])) == (None, None, 1)
 
 
 def test_a_knee_beyond_all_doublings_is_the_last_of_them() -> None:
-    said = sweep(1e12)
-    assert said["knee"]["offered_per_s"] == 1000.0 * 2 ** (DOUBLINGS_MAX - 1)
+    result = sweep(1e12)
+    assert result["knee"]["offered_per_s"] == 1000.0 * 2 ** (DOUBLINGS_MAX - 1)
 
 
 def test_an_interrupted_sweep_reports_what_it_has() -> None:
-    wish, heard = Wish(), list[Result]()
+    wish, results = Wish(), list[Result]()
 
     def on_result(step: Result) -> None:
-        heard.append(step)
-        wish.is_over = len(heard) == 3
+        results.append(step)
+        wish.is_over = len(results) == 3
 
-    said = sweep(1e12, wish, Watching(on_result=on_result))
-    assert said["steps"] == heard
-    assert len(heard) == 3
-    assert said["overload"] is None
-    assert said["knee"] is None, "more might have been kept up with"
+    result = sweep(1e12, wish, Watching(on_result=on_result))
+    assert result["steps"] == results
+    assert len(results) == 3
+    assert result["overload"] is None
+    assert result["knee"] is None, "more might have been kept up with"

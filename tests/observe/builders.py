@@ -142,7 +142,7 @@ class Strict(NamedTuple):
 
 
 def strictly(text: str) -> Strict:
-    """As Prometheus' own parser reads it; help and type come once, nothing is told twice, histograms add up."""
+    """Parse with Prometheus' own parser; help and type come once, no sample comes twice, histograms add up."""
     assert text.endswith("\n")
     samples: list[Sample] = []
     kinds: dict[str, str] = {}
@@ -154,8 +154,8 @@ def strictly(text: str) -> Strict:
         assert family.samples, name
         kinds[name] = family.type
         samples += family.samples
-    told = [(each.name, tuple(sorted(each.labels.items()))) for each in samples]
-    assert len(told) == len(set(told)), "a sample comes twice"
+    served = [(each.name, tuple(sorted(each.labels.items()))) for each in samples]
+    assert len(served) == len(set(served)), "a sample comes twice"
     for name, kind in kinds.items():
         if kind == "histogram":
             _check_histogram(name, samples)

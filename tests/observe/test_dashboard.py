@@ -13,7 +13,7 @@ _METRIC = re.compile(r"\b((?:kafka|fastquorum|process)_[a-z0-9_]+)\b")
 _SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_sum", "_count")}
 
 
-def metrics_asked_for(text: str) -> set[str]:
+def metrics_queried(text: str) -> set[str]:
     """In every expression, of panels, variables and annotations."""
     return {name for expression in _expressions(json.loads(text)) for name in _METRIC.findall(expression)}
 
@@ -32,7 +32,7 @@ def _expressions(node: Any) -> Iterator[str]:
 
 def test_it_asks_for_metrics_that_exist() -> None:
     known = {each.name + suffix for each in ALL for suffix in _SUFFIXES.get(each.kind, ("",))}
-    assert metrics_asked_for(dashboard()) <= known
+    assert metrics_queried(dashboard()) <= known
 
 
 def test_panels_are_apart_and_each_asks_and_says_what_it_shows() -> None:

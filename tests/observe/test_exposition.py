@@ -18,12 +18,12 @@ from tests.observe.builders import LEADER, STAGES, Stages, Strict, Times, node, 
 RAFT = "kafka_server_raft_metrics_"
 
 
-def told(metrics: NodeMetrics = LEADER, before: NodeMetrics | None = None, added: Stages = STAGES) -> Strict:
+def written(metrics: NodeMetrics = LEADER, before: NodeMetrics | None = None, added: Stages = STAGES) -> Strict:
     return strictly(page(view(metrics, before, added=added)))
 
 
 def test_a_leader_tells_everything_there_is() -> None:
-    kinds = told().kinds
+    kinds = written().kinds
     # The parser takes a counter's `_total` off its family's name.
     expected = {each.name.removesuffix("_total") if each.kind == "counter" else each.name for each in METRICS}
     assert expected - kinds.keys() == {"fastquorum_leader_contact_seconds"}
@@ -31,7 +31,7 @@ def test_a_leader_tells_everything_there_is() -> None:
 
 
 def test_kafka_s_raft_group() -> None:
-    page = told()
+    page = written()
     assert page.value(RAFT + "current_state", current_state="leader") == 1
     assert page.value(RAFT + "current_state", current_state="follower") == 0
     assert page.value(RAFT + "current_leader") == 1
@@ -48,7 +48,7 @@ def test_kafka_s_raft_group() -> None:
 
 
 def test_kafka_s_log_group() -> None:
-    page = told()
+    page = written()
     of_partition = {"topic": TOPIC_NAME, "partition": "0"}
     assert page.value("kafka_log_log_logstartoffset", **of_partition) == 0
     assert page.value("kafka_log_log_logendoffset", **of_partition) == 100
@@ -58,13 +58,13 @@ def test_kafka_s_log_group() -> None:
     assert page.value(flush + "_count") == 3
     assert page.value(flush + "_sum") == pytest.approx(0.6)
     assert 0.15 <= page.value(flush, quantile="0.5") <= 0.2
-    unmeasured = told(added={})
+    unmeasured = written(added={})
     assert unmeasured.value(flush + "_count") == LEADER.sync_count
     assert not unmeasured.has(flush)
 
 
 def test_kafka_s_controller_group() -> None:
-    page = told()
+    page = written()
     controller = "kafka_controller_kafkacontroller_"
     values = {
         each.name.removeprefix(controller): each.value for each in page.samples if each.name.startswith(controller)
@@ -89,7 +89,7 @@ def test_kafka_s_controller_group() -> None:
 
 
 def test_a_node_without_a_controller_tells_nothing_of_one() -> None:
-    names = {each.name for each in told(node(controller=None)).samples}
+    names = {each.name for each in written(node(controller=None)).samples}
     assert not [name for name in names if name.startswith(("kafka_controller_", "kafka_server_snapshotemitter_"))]
 
 
@@ -107,19 +107,19 @@ def test_a_node_without_a_controller_tells_nothing_of_one() -> None:
     ],
 )
 def test_a_state_has_kafka_s_name_and_excludes_the_others(changes: dict[str, object], state: str) -> None:
-    page = told(node(**changes))
+    page = written(node(**changes))
     states = {each.labels["current_state"]: each.value for each in page.samples if each.name.endswith("current_state")}
     assert [name for name, value in states.items() if value] == [state]
 
 
 def test_every_cause_of_a_change_of_leadership_is_told_though_it_began_none() -> None:
-    samples = [each for each in told(LEADER).samples if each.name == "fastquorum_leadership_changes_total"]
+    samples = [each for each in written(LEADER).samples if each.name == "fastquorum_leadership_changes_total"]
     assert [each.labels["cause"] for each in samples] == list(CAUSES)
     assert {each.labels["cause"]: each.value for each in samples if each.value} == {"fetch_timeout": 2, "votes_won": 3}
 
 
 def test_what_only_a_leader_knows_others_do_not_tell() -> None:
-    page = told(node(role="follower", replicas=(), since_leader_contact_us=250_000, high_watermark=-1))
+    page = written(node(role="follower", replicas=(), since_leader_contact_us=250_000, high_watermark=-1))
     for name in ("number_of_observers", "uncommitted_voter_change"):
         assert not page.has(RAFT + name)
     assert not page.has("fastquorum_replica_lag_records")
@@ -137,7 +137,7 @@ def test_rates_are_those_of_the_last_half_minute() -> None:
         elections=elections,
     )
     added = {"append_told": Times((*STAGES["append_told"].times, 4_000.0, 6_000.0))}
-    page = told(now, LEADER, added)
+    page = written(now, LEADER, added)
     assert page.value(RAFT + "append_records_rate") == 10
     assert page.value(RAFT + "fetch_records_rate") == 2
     assert page.value(RAFT + "poll_idle_ratio_avg") == pytest.approx(0.75)
@@ -148,14 +148,14 @@ def test_rates_are_those_of_the_last_half_minute() -> None:
 
 
 def test_where_nothing_happened_latencies_are_no_numbers() -> None:
-    page = told(node(at_us=9_000_000), LEADER)
+    page = written(node(at_us=9_000_000), LEADER)
     for name in ("commit_latency_avg", "commit_latency_max", "election_latency_avg", "election_latency_max"):
         assert math.isnan(page.value(RAFT + name))
     assert page.value(RAFT + "append_records_rate") == 0
 
 
 def test_stages_are_histograms_in_seconds() -> None:
-    page = told()
+    page = written()
     name = "fastquorum_commit_stage_seconds"
     assert page.value(f"{name}_bucket", stage="append_told", le="0.001") == 1
     assert page.value(f"{name}_bucket", stage="append_told", le="10") == 2
@@ -164,7 +164,7 @@ def test_stages_are_histograms_in_seconds() -> None:
 
 
 def test_refusals_and_replicas_are_labelled() -> None:
-    page = told()
+    page = written()
     assert page.value("fastquorum_appends_refused_total", reason="overloaded") == 3
     assert page.value("fastquorum_appends_refused_total", reason="not_leader") == 1
     assert page.value("fastquorum_replica_lag_records", replica="2", voter="true") == 2
@@ -176,7 +176,7 @@ def test_refusals_and_replicas_are_labelled() -> None:
 def test_a_replica_that_does_not_answer_is_down() -> None:
     silent = strictly(page(None))
     assert [(each.name, each.value) for each in silent.samples] == [("fastquorum_up", 0)]
-    assert told().value("fastquorum_up") == 1
+    assert written().value("fastquorum_up") == 1
 
 
 def test_our_own_reading_agrees_with_prometheus_s() -> None:

@@ -11,7 +11,7 @@ from tests.observe.builders import get
 
 
 def test_a_child_lets_go_of_the_port(tmp_path: Path) -> None:
-    told_read, told_write = os.pipe()
+    ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
     quorum = sync.open(tmp_path, node_id=1, metrics="127.0.0.1:0", **QUICK)
     quorum.wait_ready(WAIT_S)
@@ -21,12 +21,12 @@ def test_a_child_lets_go_of_the_port(tmp_path: Path) -> None:
         child = os.fork()
     if child == 0:
         try:
-            os.write(told_write, b"!")
+            os.write(ready_write, b"!")
             os.read(go_read, 1)
         finally:
             os._exit(0)
     try:
-        assert os.read(told_read, 1) == b"!"
+        assert os.read(ready_read, 1) == b"!"
         assert get(endpoint, "/healthz").status == 200
         quorum.close()
         host, _, port = endpoint.rpartition(":")
@@ -35,5 +35,5 @@ def test_a_child_lets_go_of_the_port(tmp_path: Path) -> None:
     finally:
         os.write(go_write, b"!")
         os.waitpid(child, 0)
-        for fd in (told_read, told_write, go_read, go_write):
+        for fd in (ready_read, ready_write, go_read, go_write):
             os.close(fd)

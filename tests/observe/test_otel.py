@@ -204,19 +204,19 @@ def test_a_url_that_leads_somewhere_is_taken(text: str) -> None:
 
 def test_pushes_that_fail_are_said_once_a_minute_and_by_this_node_s_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenTelemetry's own log hears nothing of it, but of what others push in this process."""
-    told: list[tuple[str, str]] = []
+    notices: list[tuple[str, str]] = []
     own: list[str] = []
     logger = logging.getLogger("opentelemetry.sdk")
     monkeypatch.setattr(logger, "handlers", [Kept(own)])
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "20")
     failing = Failing(logger)
-    pushing = Pusher("http://127.0.0.1:9", lambda *notice: told.append(notice))
+    pushing = Pusher("http://127.0.0.1:9", lambda *notice: notices.append(notice))
     monkeypatch.setattr(pushing, "_exporter", failing)
     pushing.watch(cast("Recorder", Looking()))
     assert failing.has_failed_often.wait(WAIT_S)
     logger.warning("somebody else")
     pushing.close()
-    assert told == [("metrics_not_pushed", "metrics could not be pushed by OTLP: no route")]
+    assert notices == [("metrics_not_pushed", "metrics could not be pushed by OTLP: no route")]
     assert own == ["somebody else"]
 
 

@@ -11,13 +11,13 @@ from fastquorum.sync import Quorum
 from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import QUICK, WAIT_S, caught_up, trio
 from tests.cli.conftest import wait_until
-from tests.cli.controllers import Door
+from tests.cli.controllers import ControllerClient
 from tests.observe.builders import Strict, scrape
-from tests.observe.test_dashboard import metrics_asked_for
+from tests.observe.test_dashboard import metrics_queried
 
 RAFT = "kafka_server_raft_metrics_"
 STEADY = {"metrics": "127.0.0.1:0", "fetch_timeout_us": 3_000_000, "request_timeout_us": 3_000_000}
-"""Who leads goes on leading while the machine is busy elsewhere."""
+"""Settings with which a leader keeps leading while the machine is busy."""
 
 
 def state_of(page: Strict) -> str:
@@ -120,8 +120,8 @@ def _lag(leader: Quorum, node_id: int) -> float:
 
 
 def test_every_metric_that_the_dashboard_asks_for_is_served(tmp_path: Path) -> None:
-    asked, served = metrics_asked_for(dashboard()), set[str]()
-    assert len(asked) > 20
+    queried, served = metrics_queried(dashboard()), set[str]()
+    assert len(queried) > 20
     keeps = {"log": "metadata", "controller": True, "idle_us_max": 2_000, "snapshot_log_bytes": 1_000}
     with (
         trio(tmp_path, **STEADY) as nodes,
@@ -134,7 +134,7 @@ def test_every_metric_that_the_dashboard_asks_for_is_served(tmp_path: Path) -> N
             taken a snapshot."""
             for node in (*nodes.nodes.values(), controller):
                 served.update(each.name for each in scrape(node.metrics_endpoint).samples)
-            return asked <= served
+            return queried <= served
 
         wait_until(all_were_seen, WAIT_S)
 
@@ -145,22 +145,22 @@ CONTROLLER = "kafka_controller_kafkacontroller_"
 def test_controllers_tell_what_is_committed(tmp_path: Path) -> None:
     """C16: every node's page is as its committed image."""
     with trio(tmp_path, **STEADY, log="metadata", controller=True, idle_us_max=20_000) as nodes:
-        door = Door(nodes.ports[nodes.leader.node_id - 1])
-        door.join(1, 2)
-        door.register(3)
+        client = ControllerClient(nodes.ports[nodes.leader.node_id - 1])
+        client.join(1, 2)
+        client.register(3)
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=5, replication_factor=2)
-        made = door.ask(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
+        made = client.ask(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
         assert made.topics[0].error_code == 0
         wait_until(lambda: all(_controller_page(each)["globalpartitioncount"] == 5 for each in nodes.nodes.values()))
         for node in nodes.nodes.values():
-            told = _controller_page(node)
-            assert told["activecontrollercount"] == float(node is nodes.leader)
-            assert (told["activebrokercount"], told["fencedbrokercount"]) == (2, 1)
-            assert (told["globaltopiccount"], told["globalpartitioncount"]) == (1, 5)
-            assert (told["offlinepartitionscount"], told["preferredreplicaimbalancecount"]) == (0, 0)
-            assert told["lastappliedrecordoffset"] >= told["lastcommittedrecordoffset"] > 0
-            assert (told["metadataerrorcount"], told["timedoutbrokerheartbeatcount"]) == (0, 0)
-            assert told["newactivecontrollerscount"] >= 1
+            served = _controller_page(node)
+            assert served["activecontrollercount"] == float(node is nodes.leader)
+            assert (served["activebrokercount"], served["fencedbrokercount"]) == (2, 1)
+            assert (served["globaltopiccount"], served["globalpartitioncount"]) == (1, 5)
+            assert (served["offlinepartitionscount"], served["preferredreplicaimbalancecount"]) == (0, 0)
+            assert served["lastappliedrecordoffset"] >= served["lastcommittedrecordoffset"] > 0
+            assert (served["metadataerrorcount"], served["timedoutbrokerheartbeatcount"]) == (0, 0)
+            assert served["newactivecontrollerscount"] >= 1
 
 
 def _controller_page(node: Quorum) -> dict[str, float]:

@@ -188,7 +188,7 @@ class Cluster:
         """Whoever the newest epoch's announcement names, as far as anybody alive has said; -1 nobody."""
         latest = (-1, -1)
         for node_id in self.alive:
-            for event in self.nodes[node_id].said("ready"):
+            for event in self.nodes[node_id].reported("ready"):
                 latest = max(latest, (event["epoch"], event["leader"]))
         return latest[1]
 
@@ -221,16 +221,17 @@ class Cluster:
             leader = self.nodes[event["leader"]]
             before = len(leader.events)
             leader.append(value, 20)
-            said = leader.wait_event("appended", after=before)
-            if "offset" in said:
+            appended = leader.wait_event("appended", after=before)
+            if "offset" in appended:
                 return leader.node_id
-            assert (said["value"], said["error"], said["maybe_committed"]) == (value, "NotLeader", False)
+            assert (appended["value"], appended["error"], appended["maybe_committed"]) == (value, "NotLeader", False)
             after_epoch = event["epoch"]
 
     def epoch(self) -> int:
         """The newest epoch anybody alive has announced."""
         return max(
-            (event["epoch"] for node_id in self.alive for event in self.nodes[node_id].said("leadership")), default=-1
+            (event["epoch"] for node_id in self.alive for event in self.nodes[node_id].reported("leadership")),
+            default=-1,
         )
 
     # --- disks --------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class History:
             return [each for each in self.by_value.values() if each.fate == "acked" and each.offset >= from_offset]
 
     def settled(self, begin_s: float, end_s: float) -> list[Append]:
-        """Whose fate became known, or was given up, between two moments of the monotonic clock."""
+        """Return the appends settled or given up between two moments of the monotonic clock."""
         with self._guard:
             return [each for each in self.by_value.values() if begin_s <= each.settled_s < end_s]
 

@@ -34,7 +34,7 @@ class _Session:
     target: int
     client: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     server: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-    asked: dict[int, tuple[int, int, VoteRequest | None]] = field(default_factory=dict)
+    pending: dict[int, tuple[int, int, VoteRequest | None]] = field(default_factory=dict)
 
 
 class _Frames:
@@ -201,26 +201,26 @@ class Links:
             _, message = decode_request(frame)
             where = f"wire, {session.source} to {session.target}"
             if isinstance(message, VoteRequest):
-                session.asked[correlation_id] = (api_key, version, message)
-                asked = message.topics[0].partitions[0]
-                if not asked.pre_vote:
-                    self._ballots.voted(asked.replica_id, asked.replica_epoch, asked.replica_id, where)
+                session.pending[correlation_id] = (api_key, version, message)
+                wanted = message.topics[0].partitions[0]
+                if not wanted.pre_vote:
+                    self._ballots.voted(wanted.replica_id, wanted.replica_epoch, wanted.replica_id, where)
             elif isinstance(message, BeginQuorumEpochRequest):
                 begun = message.topics[0].partitions[0]
                 self._ballots.led(begun.leader_epoch, begun.leader_id, where)
             return
         (correlation_id,) = struct.unpack_from(">i", frame)
-        known = session.asked.pop(correlation_id, None)
+        known = session.pending.pop(correlation_id, None)
         if known is None:
             return
         api_key, version, request = known
         _, response = decode_response(frame, api_key, version)
         if not isinstance(response, VoteResponse) or request is None or not response.topics:
             return
-        asked = request.topics[0].partitions[0]
-        if response.topics[0].partitions[0].vote_granted and not asked.pre_vote:
+        wanted = request.topics[0].partitions[0]
+        if response.topics[0].partitions[0].vote_granted and not wanted.pre_vote:
             where = f"wire, {session.target} to {session.source}"
-            self._ballots.voted(session.target, asked.replica_epoch, asked.replica_id, where)
+            self._ballots.voted(session.target, wanted.replica_epoch, wanted.replica_id, where)
 
     def _owner(self, port: int) -> int:
         """The node whose process holds the socket with this local port; -1: nobody's."""

@@ -31,7 +31,7 @@ _REFUSALS = (
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-"""Said before anything was appended. NOT_LEADER_OR_FOLLOWER is not among them: it is also said of what was in the log
+"""Errors before anything was appended. NOT_LEADER_OR_FOLLOWER is not among them: it also stands for what was in the log
 when leadership was lost."""
 Answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 

@@ -106,7 +106,7 @@ def _compute(seconds: float) -> None:
 
 
 def _hold(seconds: float) -> None:
-    """As an extension that computes, and does not release the GIL."""
+    """Hold the GIL, like an extension that computes and does not release it."""
     say("holding")
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
     say("held")

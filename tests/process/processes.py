@@ -37,7 +37,7 @@ class NodeProcess:
         self.events: list[Event] = []
         self.errors = errors
         self._on_event = on_event
-        self._said = threading.Condition()
+        self._changed = threading.Condition()
         self._over = False
         self.over_s = math.inf
         """When it ended, by the monotonic clock."""
@@ -83,8 +83,8 @@ class NodeProcess:
         """Its exit code, negative for a signal; None while it runs."""
         return self._process.poll()
 
-    def said(self, event: str) -> list[Event]:
-        with self._said:
+    def reported(self, event: str) -> list[Event]:
+        with self._changed:
             return [each for each in self.events if each["event"] == event]
 
     def wait(self, is_it: Callable[[Event], bool], *, after: int = 0, timeout_s: float = WAIT_S) -> Event:
@@ -95,12 +95,12 @@ class NodeProcess:
             found.extend(each for each in self.events[after:] if is_it(each))
             return bool(found) or self._over
 
-        with self._said:
-            self._said.wait_for(look, timeout_s)
+        with self._changed:
+            self._changed.wait_for(look, timeout_s)
         if not found:
             state = "ended" if self._over else f"did not say it within {timeout_s} s"
-            said = f"it said {self.events[-10:]}; stderr: {self.stderr[-2000:]}"
-            raise AssertionError(f"node {self.node_id} {state}; {said}")
+            shown = f"it reported {self.events[-10:]}; stderr: {self.stderr[-2000:]}"
+            raise AssertionError(f"node {self.node_id} {state}; {shown}")
         return found[0]
 
     def wait_event(self, event: str, *, after: int = 0, timeout_s: float = WAIT_S) -> Event:
@@ -185,12 +185,12 @@ class NodeProcess:
             event["at_s"] = time.monotonic()
             if self._on_event is not None:
                 self._on_event(self.node_id, event)
-            with self._said:
+            with self._changed:
                 self.events.append(event)
-                self._said.notify_all()
+                self._changed.notify_all()
         self._process.wait()
         self._errors_bytes = self.errors.stat().st_size - self._errors_from
-        with self._said:
+        with self._changed:
             self._over = True
             self.over_s = time.monotonic()
-            self._said.notify_all()
+            self._changed.notify_all()

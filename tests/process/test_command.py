@@ -49,7 +49,7 @@ class Run:
             env={**os.environ, **QUICK},
         )
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
+        self.printed = self.process.stdout.readline()
         """The line that says where it listens; empty if it ended before."""
 
     def signal(self, *numbers: int) -> None:
@@ -99,7 +99,7 @@ def append_one(endpoint: Endpoint, value: bytes) -> int:
 def test_a_signal_stops_it_in_time_and_leaves_a_closed_log(tmp_path: Path, numbers: tuple[int, ...], code: int) -> None:
     endpoint = format_all(tmp_path, 1)[1]
     with running(tmp_path / "n1") as run:
-        assert f"{endpoint.host}:{endpoint.port}" in run.said
+        assert f"{endpoint.host}:{endpoint.port}" in run.printed
         run.signal(*numbers)
         assert run.ended(STOP_S) == (code, "")
     found = log.open(str(tmp_path / "n1")).verify()
@@ -112,7 +112,7 @@ def test_a_signal_is_heard_whichever_thread_the_kernel_gives_it_to(tmp_path: Pat
     format_all(tmp_path, 1)
     for _ in range(3):
         with running(tmp_path / "n1") as run:
-            assert run.said
+            assert run.printed
             run.signal(signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM)
             assert run.ended(STOP_S) == (0, "")
 
@@ -157,7 +157,7 @@ def test_a_failing_disk_ends_it_with_a_code_of_its_own_and_one_line(tmp_path: Pa
     prefix = strace(tmp_path / "strace.log", "fdatasync:error=EIO:when=30")
     acked: list[tuple[int, bytes]] = []
     with running(tmp_path / "n1", prefix=prefix) as run:
-        assert run.said
+        assert run.printed
         connection = Connection(endpoint, Deadline(10))
         try:
             for number in range(1000):
@@ -176,7 +176,7 @@ def test_a_failing_disk_ends_it_with_a_code_of_its_own_and_one_line(tmp_path: Pa
     assert len(errors.strip().splitlines()) == 1, errors
     assert "start the process again" in errors
     with running(tmp_path / "n1") as run:
-        assert run.said
+        assert run.printed
         found = committed({1: endpoint})
         assert found[: len(acked)] == acked
         assert len(found) <= len(acked) + 1
@@ -185,7 +185,7 @@ def test_a_failing_disk_ends_it_with_a_code_of_its_own_and_one_line(tmp_path: Pa
 def test_two_commands_on_one_directory(tmp_path: Path) -> None:
     endpoint = format_all(tmp_path, 1)[1]
     with running(tmp_path / "n1") as run:
-        assert run.said
+        assert run.printed
         first = append_one(endpoint, b"one")
         assert "in use by another process" in refusal(fastquorum("run", "--data", str(tmp_path / "n1")))
         assert append_one(endpoint, b"two") == first + 1

@@ -39,10 +39,10 @@ def test_an_error_of_the_disk_stops_the_node_and_nothing_acknowledged_is_lost(
             quorum.make_leader(victim)
         with under_load(quorum) as (_, history):
             assert quorum.nodes[victim].ended(FAILED_S) == FatalError.exit_code
-            said = quorum.nodes[victim].said("failed")[0]
-            assert said["error"] in ("FsyncFailed", "StorageFailed", "StateStoreFailed")
-            assert str(quorum.path(victim)) in said["text"] or "node3" in said["text"]
-            assert "check the device" in said["text"]
+            printed = quorum.nodes[victim].reported("failed")[0]
+            assert printed["error"] in ("FsyncFailed", "StorageFailed", "StateStoreFailed")
+            assert str(quorum.path(victim)) in printed["text"] or "node3" in printed["text"]
+            assert "check the device" in printed["text"]
             assert "EIO" in (tmp_path / "strace.log").read_text()
             assert history.wait_acked(20, WAIT_S)  # the other two go on
             quorum.note_state(victim)
@@ -100,9 +100,9 @@ def test_a_first_start_on_a_full_disk_says_so_and_the_next_one_has_nothing_to_me
         only = ("--node-id", "1", "--cluster-id", CLUSTER_ID, "--voters", voter)
         assert fastquorum("format", "--data", data, *only).returncode == 0
         filling = fill(place, left_bytes)
-        said = refusal(fastquorum("run", "--data", data), exit_code=5)
-        assert "make room" in said
-        assert "check the device" not in said
+        printed = refusal(fastquorum("run", "--data", data), exit_code=5)
+        assert "make room" in printed
+        assert "check the device" not in printed
         filling.unlink()
         with sync.open(data) as quorum:
             quorum.wait_ready(WAIT_S)
@@ -136,10 +136,10 @@ def is_full(quorum: Cluster, node_id: int) -> bool:
     node = quorum.nodes[node_id]
     before = len(node.events)
     node.append("?", 0.5)
-    said = node.wait_event("appended", after=before)
-    is_hindered = "no space is left" in said.get("text", "")
+    appended = node.wait_event("appended", after=before)
+    is_hindered = "no space is left" in appended.get("text", "")
     if is_hindered:
-        assert (said["error"], "make room" in said["text"]) == ("NotLeader", True)
+        assert (appended["error"], "make room" in appended["text"]) == ("NotLeader", True)
     return is_hindered
 
 

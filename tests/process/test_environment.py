@@ -136,7 +136,7 @@ def test_small_stacks_are_enough(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", HOWS)
 def test_a_user_without_a_name_and_a_home_is_enough(tmp_path: Path, how: str) -> None:
-    """As an orchestrator picks one. It may read what root may, as this Python may lie in root's home."""
+    """An orchestrator picks such a user. It may read what root may, as this Python may be in root's home."""
     if os.geteuid() != 0:
         missing("to be another user needs root")
     ids = (f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups")

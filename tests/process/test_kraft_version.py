@@ -114,7 +114,7 @@ def test_killed_in_the_middle_and_all_at_once_they_are_who_they_are(quorum: Clus
 
 
 def test_a_voter_on_an_empty_directory_is_none_any_more(quorum: Cluster) -> None:
-    """As a static voter it would have been counted for what its lost directory had promised."""
+    """A static voter would have been counted for what its lost directory had promised."""
     quorum.ready()
     wanted = on_disk(quorum)
     raise_it(quorum)

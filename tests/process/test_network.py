@@ -39,7 +39,7 @@ def test_a_stopped_leader_that_comes_back_steps_down_and_acknowledges_nothing_st
             process.tell("barrier 5")
             new = quorum.wait_leader(not_in=[old], after_epoch=epoch)
             assert history.wait_acked(50, WAIT_S)
-            said = len(process.events)
+            seen = len(process.events)
             process.signal(signal.SIGCONT)
             produced: str
             try:
@@ -49,10 +49,10 @@ def test_a_stopped_leader_that_comes_back_steps_down_and_acknowledges_nothing_st
                 produced = "no answer"
             finally:
                 client.close()
-            told = process.wait(
-                lambda each: each["event"] == "leadership" and each["epoch"] > epoch and each["leader"] >= 0, after=said
+            led = process.wait(
+                lambda each: each["event"] == "leadership" and each["epoch"] > epoch and each["leader"] >= 0, after=seen
             )
-            assert told["leader"] != old or told["epoch"] > epoch + 1
+            assert led["leader"] != old or led["epoch"] > epoch + 1
             appended = process.appended("asked-while-stopped")
             barrier = process.wait_event("barrier")
             load.pause()
@@ -90,8 +90,8 @@ def test_without_a_majority_nothing_is_acknowledged_and_it_returns_with_the_majo
         process.append("alone", 1)
         alone = process.appended("alone")
         assert alone["error"] in ("AppendTimeout", "NotLeader")
-        said = process.wait(lambda each: each["event"] == "leadership" and each["leader"] == -1)
-        assert said["epoch"] >= 0
+        lost = process.wait(lambda each: each["event"] == "leadership" and each["leader"] == -1)
+        assert lost["epoch"] >= 0
         process.append("nobody-leads", 1)
         refused = process.appended("nobody-leads")
         assert (refused["error"], refused["maybe_committed"]) == ("NotLeader", False)
@@ -99,7 +99,7 @@ def test_without_a_majority_nothing_is_acknowledged_and_it_returns_with_the_majo
         assert "error" in process.wait_event("barrier")
         quorum.start(*others)
         quorum.ready(*others)
-        back = quorum.append("after", after_epoch=said["epoch"])
+        back = quorum.append("after", after_epoch=lost["epoch"])
         values = [value for _, value in fetch_committed(quorum.kernels, quorum.endpoint(back), 0)]
         assert values.count(b"alone") <= 1
         assert [value for value in values if value != b"alone"] == [b"before", b"after"]

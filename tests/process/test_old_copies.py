@@ -24,7 +24,7 @@ def _append(quorum: Cluster, node_id: int, *values: str) -> None:
 
 
 def _committed(quorum: Cluster, node_id: int) -> int:
-    """As the node's own directory says."""
+    """Return the high watermark in the node's own directory."""
     mark = read_mark(RealDisk(str(quorum.path(node_id)), KERNELS), KERNELS, LOG_DIRECTORY)
     return 0 if mark is None else mark.committed
 
@@ -58,6 +58,6 @@ def test_what_it_knew_to_be_committed_it_keeps_however_often_it_is_started(tmp_p
         for _ in range(2):
             quorum.start(leader)
             assert quorum.nodes[leader].ended() == FatalError.exit_code
-            (failed,) = quorum.nodes[leader].said("failed")
+            (failed,) = quorum.nodes[leader].reported("failed")
             assert f"everything below {end} is committed: keep this directory" in failed["text"]
         assert {each.encode() for each in acknowledged} <= set(_values(quorum.path(leader)))

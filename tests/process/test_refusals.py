@@ -40,17 +40,17 @@ def unchanged(directory: Path) -> Iterator[None]:
     assert picture(directory) == before
 
 
-@pytest.mark.parametrize("said", ["by variables", "by a file"])
-def test_a_voter_whose_volume_is_not_there_is_not_made_anew(tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("source", ["by variables", "by a file"])
+def test_a_voter_whose_volume_is_not_there_is_not_made_anew(tmp_path: Path, source: str) -> None:
     """It would vote without what it has promised."""
     config, data = tmp_path / "node.properties", tmp_path / "data"
     settings = {"node.id": "1", "cluster.id": CLUSTER_ID, "controller.quorum.voters": "1@127.0.0.1:9,2@127.0.0.1:19"}
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     variables = {f"FASTQUORUM_{key.replace('.', '_').upper()}": value for key, value in settings.items()}
-    words = ("--config", str(config)) if said == "by a file" else ()
+    words = ("--config", str(config)) if source == "by a file" else ()
     for _ in range(2):
-        told = refusal(fastquorum("run", "--data", str(data), *words, environment={} if words else variables))
-        assert f"{data}: the directory is not formatted; if it was formatted before, find" in told
+        printed = refusal(fastquorum("run", "--data", str(data), *words, environment={} if words else variables))
+        assert f"{data}: the directory is not formatted; if it was formatted before, find" in printed
         assert not data.exists() or not list(data.iterdir())
         data.mkdir(exist_ok=True)  # where it is mounted
 
@@ -58,9 +58,9 @@ def test_a_voter_whose_volume_is_not_there_is_not_made_anew(tmp_path: Path, said
 def test_a_second_process_on_one_directory(steady: Cluster) -> None:
     node_id = steady.leader()
     port = fixed_ports(1)[0]
-    said = refusal(fastquorum("run", "--data", str(steady.path(node_id)), "--listen", f"127.0.0.1:{port}"))
-    assert "in use by another process" in said
-    assert str(steady.path(node_id)) in said
+    printed = refusal(fastquorum("run", "--data", str(steady.path(node_id)), "--listen", f"127.0.0.1:{port}"))
+    assert "in use by another process" in printed
+    assert str(steady.path(node_id)) in printed
 
 
 def test_a_port_that_is_taken(formatted: Path) -> None:
@@ -69,8 +69,8 @@ def test_a_port_that_is_taken(formatted: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = refusal(fastquorum("run", "--data", str(formatted), "--listen", address))
-    assert address in said
+        printed = refusal(fastquorum("run", "--data", str(formatted), "--listen", address))
+    assert address in printed
     # Files that are made when the log is opened may be there by then; what was there is as it was.
     assert {name: data for name, data in picture(formatted).items() if name in before} == before
 
@@ -93,8 +93,8 @@ def test_settings_that_contradict_the_directory_or_make_no_sense(
     formatted: Path, variable: str, value: str, words: tuple[str, ...]
 ) -> None:
     with unchanged(formatted):
-        said = refusal(fastquorum("run", "--data", str(formatted), environment={variable: value}))
-    assert all(word in said for word in words), said
+        printed = refusal(fastquorum("run", "--data", str(formatted), environment={variable: value}))
+    assert all(word in printed for word in words), printed
 
 
 def test_a_directory_that_holds_something_else(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_directory_that_holds_something_else(tmp_path: Path) -> None:
     environment = {"FASTQUORUM_NODE_ID": "1"}
     for words in (("run", "--data", str(tmp_path)), ("format", "--data", str(tmp_path), *_identity(1))):
         with unchanged(tmp_path):
-            said = refusal(fastquorum(*words, environment=environment if words[0] == "run" else None))
-        assert "thesis.txt" in said
-        assert str(tmp_path) in said
+            printed = refusal(fastquorum(*words, environment=environment if words[0] == "run" else None))
+        assert "thesis.txt" in printed
+        assert str(tmp_path) in printed
 
 
 def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_formatting_without_the_node_itself_or_for_another_cluster(formatted: Pa
     assert not (tmp_path / "new").exists()
     with unchanged(formatted):
         other = ("--node-id", "1", "--cluster-id", OTHER_CLUSTER, *_identity(1)[4:])
-        said = refusal(fastquorum("format", "--data", str(formatted), *other))
-    assert CLUSTER_ID in said
+        printed = refusal(fastquorum("format", "--data", str(formatted), *other))
+    assert CLUSTER_ID in printed
 
 
 def test_a_read_only_directory(formatted: Path, tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_a_read_only_directory(formatted: Path, tmp_path: Path) -> None:
         subprocess.run(["cp", "-a", str(formatted), str(place / "node1")], check=True)
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
         with unchanged(place):
-            said = refusal(fastquorum("run", "--data", str(place / "node1")))
+            printed = refusal(fastquorum("run", "--data", str(place / "node1")))
             empty = refusal(fastquorum("format", "--data", str(place / "empty"), *_identity(1)))
-    assert str(place / "node1") in said
-    assert "ead-only" in said or "writable" in said
+    assert str(place / "node1") in printed
+    assert "ead-only" in printed or "writable" in printed
     assert str(place / "empty") in empty
 
 
@@ -143,9 +143,9 @@ def test_a_newer_on_disk_format(formatted: Path, tmp_path: Path) -> None:
     assert "format.version=1" in text
     path.write_text(text.replace("format.version=1", "format.version=2"))
     with unchanged(tmp_path):
-        said = refusal(fastquorum("run", "--data", str(tmp_path / "newer")))
-    assert "version" in said
-    assert "2" in said
+        printed = refusal(fastquorum("run", "--data", str(tmp_path / "newer")))
+    assert "version" in printed
+    assert "2" in printed
 
 
 @pytest.mark.parametrize("lost", ["fastquorum.properties", "meta.properties"])
@@ -163,9 +163,9 @@ def test_a_voter_that_has_lost_its_properties_is_not_run_as_something_else(tmp_p
         path.write_bytes(b"" if how == "emptied" else bytes(path.stat().st_size))
     with unchanged(data):
         for words in (("run",), ("format", *_identity(1)[:4], "--voters", voter)):
-            said = refusal(fastquorum(words[0], "--data", str(data), *words[1:]))
-            assert str(data) in said
-            assert lost in said
+            printed = refusal(fastquorum(words[0], "--data", str(data), *words[1:]))
+            assert str(data) in printed
+            assert lost in printed
 
 
 def test_a_damaged_vote_keeps_the_node_down_and_the_quorum_up(tmp_path: Path) -> None:
@@ -183,12 +183,12 @@ def test_a_damaged_vote_keeps_the_node_down_and_the_quorum_up(tmp_path: Path) ->
         path.write_bytes(damaged)
         config = str(quorum.config(victim))
         with unchanged(quorum.path(victim)):
-            said = refusal(fastquorum("run", "--data", str(quorum.path(victim)), "--config", config), exit_code=4)
-        assert QUORUM_STATE in said
+            printed = refusal(fastquorum("run", "--data", str(quorum.path(victim)), "--config", config), exit_code=4)
+        assert QUORUM_STATE in printed
         os.remove(path)
         with unchanged(quorum.path(victim)):
-            said = refusal(fastquorum("run", "--data", str(quorum.path(victim)), "--config", config), exit_code=2)
-        assert QUORUM_STATE in said
+            printed = refusal(fastquorum("run", "--data", str(quorum.path(victim)), "--config", config), exit_code=2)
+        assert QUORUM_STATE in printed
         leader = quorum.nodes[quorum.leader()]
         leader.append("goes-on", 20)
         assert "offset" in leader.appended("goes-on")

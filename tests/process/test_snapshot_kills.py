@@ -71,9 +71,9 @@ class Controller:
         name, at, number = step.partition("@")
         words = ("--controller", "--config", str(self._settings), "--kernels", self._kernels)
         process = self._command("run", *words, failpoint=f"{name}=crash{at}{number}")
-        heard = [0]
+        fetched = [0]
         over = threading.Event()
-        listener = threading.Thread(target=self._listen, args=(heard, over), daemon=True)
+        listener = threading.Thread(target=self._listen, args=(fetched, over), daemon=True)
         listener.start()
         try:
             _, errors = process.communicate(timeout=WAIT_S)
@@ -84,16 +84,16 @@ class Controller:
             over.set()
             listener.join(WAIT_S)
         assert process.returncode == -signal.SIGKILL, f"{step}: {process.returncode}: {errors}"
-        return heard[0]
+        return fetched[0]
 
-    def _listen(self, heard: list[int], over: threading.Event) -> None:
+    def _listen(self, fetched: list[int], over: threading.Event) -> None:
         endpoint = Endpoint("CONTROLLER", "127.0.0.1", self.port)
         while not over.is_set():
             try:
                 with QuorumClient((endpoint,), load("pure")) as client:
                     while not over.is_set():
                         partition = client.describe(Deadline(1.0)).topics[0].partitions[0]
-                        heard[0] = max(heard[0], partition.high_watermark)
+                        fetched[0] = max(fetched[0], partition.high_watermark)
             except FastQuorumError:
                 over.wait(0.02)
 

@@ -27,10 +27,10 @@ HOSTILE_COUNT = 200
 
 def vote(cluster_id: str, epoch: int, *, pre_vote: bool = False) -> VoteRequest:
     topic = VoteRequest.TopicData
-    asked = topic.PartitionData(
+    wanted = topic.PartitionData(
         replica_epoch=epoch, replica_id=2, last_offset_epoch=epoch, last_offset=1 << 40, pre_vote=pre_vote
     )
-    return VoteRequest(cluster_id=cluster_id, topics=[topic(topic_name=TOPIC, partitions=[asked])])
+    return VoteRequest(cluster_id=cluster_id, topics=[topic(topic_name=TOPIC, partitions=[wanted])])
 
 
 def begin(cluster_id: str, epoch: int) -> BeginQuorumEpochRequest:
@@ -91,7 +91,7 @@ def test_a_node_of_another_cluster_never_joins_and_disturbs_nobody(tmp_path: Pat
         process.wait_role("prospective", "candidate")  # it has asked the others in vain
         quorum.nodes[leader].append("undisturbed", 10)
         assert "offset" in quorum.nodes[leader].appended("undisturbed")
-        assert process.said("ready") == []
+        assert process.reported("ready") == []
         assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
 
 
@@ -169,7 +169,7 @@ def test_the_leader_stays_while_200_connections_misbehave(steady: Cluster) -> No
 
 
 def test_requests_with_offsets_and_epochs_out_of_range_change_nothing(steady: Cluster) -> None:
-    """Of this cluster, but absurd: an epoch from the future is only believed of a vote, and no vote is sent here."""
+    """The requests are of this cluster, but absurd: only a vote may name a future epoch, and no vote is sent here."""
     leader = steady.leader()
     epoch = steady.epoch()
     topic = FetchRequest.FetchTopic

@@ -131,8 +131,8 @@ def test_a_shortage_of_descriptors_is_told_in_the_form_of_the_log(tmp_path: Path
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, hard))  # what is open stays open
         assert process.stderr is not None
         with process.stderr, socket.create_connection((endpoint.host, endpoint.port)):
-            told = (json.loads(line) for line in process.stderr)
-            line = next(each for each in told if each["event"] == "repeated_fault")
+            events = (json.loads(line) for line in process.stderr)
+            line = next(each for each in events if each["event"] == "repeated_fault")
         assert line["level"] == "warning"
         where = f"{endpoint.host}:{endpoint.port}"
         assert f"no connection can be taken in at {where}: Too many open files" in line["message"]

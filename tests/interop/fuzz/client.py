@@ -23,7 +23,7 @@ FETCH_BYTES: Final = 4 * 1024 * 1024
 
 
 class Client:
-    """Of the leader."""
+    """A client of the leader."""
 
     def __init__(self, live: Live, target: Target, first_offset: int) -> None:
         """`target` is the leader."""

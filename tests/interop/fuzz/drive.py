@@ -168,7 +168,7 @@ def _in_turns(mutants: Iterable[Mutant], size: int) -> Iterator[list[Mutant]]:
 
 
 def _groups(parts: Parts) -> Iterator[Parts]:
-    """Those that end a connection come last on it, so that whatever is before them is looked at."""
+    """Yield groups of parts for one connection each. A part that ends it comes last, so that all before it is read."""
     last = [part for part in parts if part[1].ends or part[1].is_partial or part[1].will_park]
     group: Parts = []
     frames = 0
@@ -211,16 +211,16 @@ def fuzz(run: Run, seed: int, numbers: range, say: Callable[[str], None] = lambd
     warm_up = min(WARM_UP, len(numbers) // 4)
     run.send_all(mutator.mutant(number) for number in numbers[:warm_up])
     run.warmed_up()
-    began_s = said_s = time.monotonic()
+    began_s = reported_s = time.monotonic()
 
-    def told() -> Iterator[Mutant]:
-        nonlocal said_s
+    def reported() -> Iterator[Mutant]:
+        nonlocal reported_s
         for number in numbers[warm_up:]:
-            if time.monotonic() - said_s > 5:
-                said_s = time.monotonic()
-                rate = (number - numbers[warm_up]) / (said_s - began_s)
+            if time.monotonic() - reported_s > 5:
+                reported_s = time.monotonic()
+                rate = (number - numbers[warm_up]) / (reported_s - began_s)
                 say(f"{run.live.kind.value} log: {run.counts.mutants:,} mutants, {rate:,.0f} a second")
             yield mutator.mutant(number)
 
-    run.send_all(told())
+    run.send_all(reported())
     run.check_log()

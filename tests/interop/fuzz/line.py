@@ -59,7 +59,7 @@ class Line:
     def has_unsent(self) -> bool:
         return bool(self._unsent) and not self.is_over
 
-    def wait(self, is_done: Callable[[], bool], on_idle: Callable[[], None], on_heard: Callable[[], None]) -> None:
+    def wait(self, is_done: Callable[[], bool], on_idle: Callable[[], None], on_received: Callable[[], None]) -> None:
         """Until it is done, or the node hung up. `on_idle` is called while nothing comes, and may raise."""
         self._write()
         while not is_done() and not self.is_over:
@@ -68,7 +68,7 @@ class Line:
             if not events:
                 on_idle()
                 continue
-            on_heard()
+            on_received()
             for _, mask in events:
                 if mask & select.POLLOUT:
                     self._write()

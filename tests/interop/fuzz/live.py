@@ -30,7 +30,7 @@ OBSERVER_ID: Final = 77
 
 
 class Live(NamedTuple):
-    """Who leads what. `victim` and `quiet` follow; see the package for why they are told apart."""
+    """The roles of the nodes. `victim` and `quiet` follow; the package says why they differ."""
 
     kind: LogKind
     epoch: int
@@ -41,7 +41,7 @@ class Live(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """As clients see the log."""
+        """The log's name for clients."""
         return TOPIC_NAME if self.kind is LogKind.METADATA else TOPIC
 
     @property
@@ -82,8 +82,8 @@ def produce(live: Live, version: int, records: bytes | None, acks: int = -1) -> 
 def consumer_fetch(live: Live, offset: int, *, max_wait_ms: int = 0, bytes_max: int = 1 << 20) -> FetchRequest:
     topic = FetchRequest.FetchTopic
     part = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
-    asked = topic(topic=live.topic, topic_id=live.topic_id, partitions=[part])
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=bytes_max, topics=[asked])
+    wanted = topic(topic=live.topic, topic_id=live.topic_id, partitions=[part])
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=bytes_max, topics=[wanted])
 
 
 def replica_fetch(live: Live, version: int, node_id: int) -> FetchRequest:
@@ -236,15 +236,15 @@ def _fetch_snapshots(live: Live, version: int) -> Iterator[Message]:
 
 
 def _update_voters(live: Live, version: int) -> Iterator[Message]:
-    asked = UpdateRaftVoterRequest
+    wanted = UpdateRaftVoterRequest
     for voter in (live.victim, live.quiet):
-        yield asked(
+        yield wanted(
             cluster_id=CLUSTER_ID,
             current_leader_epoch=live.epoch,
             voter_id=voter,
             voter_directory_id=live.directory_id(voter),
-            listeners=[asked.Listener(name="CONTROLLER", host="127.0.0.1", port=live.ports[voter])],
-            kraft_version_feature=asked.KRaftVersionFeature(max_supported_version=1),
+            listeners=[wanted.Listener(name="CONTROLLER", host="127.0.0.1", port=live.ports[voter])],
+            kraft_version_feature=wanted.KRaftVersionFeature(max_supported_version=1),
         )
 
 

@@ -100,7 +100,7 @@ class Mutator:
         return tuple(how), raw
 
     def _way(self, seed: Seed, chance: random.Random) -> tuple[str, Callable[[bytes, random.Random], bytes]]:
-        """Those that know the layout come first, as only they can find it."""
+        """Choose a mutation. Those that know the layout come first, as only they can find it."""
         if seed.is_request and chance.random() < 0.75:
             ways: tuple[tuple[str, Callable[[bytes, random.Random], bytes]], ...] = (
                 ("a piece", self._piece),
@@ -136,14 +136,14 @@ class Mutator:
         who = chance.choice((live.victim, live.victim, OBSERVER_ID, OBSERVER_ID + chance.randrange(2000)))
         message = replica_fetch(live, version, who)
         message.max_wait_ms = 0
-        said = [frame(message, version, 1)]
+        frames = [frame(message, version, 1)]
         for turn in range(2, chance.randrange(4, 8)):
             raw = frame(message, version, turn)
             if chance.random() < 0.7:
                 _, change = chance.choice((("a piece", self._piece), ("a value", _value), *_BLIND[:2]))
                 raw = change(raw, chance)
-            said.append(raw)
-        data = b"".join(struct.pack(">i", len(each)) + each for each in said)
+            frames.append(raw)
+        data = b"".join(struct.pack(">i", len(each)) + each for each in frames)
         return Mutant(number, node_id, f"Fetch {version} of replica {who}", ("a conversation",), data)
 
 

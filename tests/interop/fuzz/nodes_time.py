@@ -51,7 +51,7 @@ class Stopwatch:
 
 
 def thread_states(pid: int) -> list[str]:
-    """As in /proc: R runs or could, S sleeps, D waits for a disk, T is stopped; none if the process is no more."""
+    """Return states as in /proc: R runs or could, S sleeps, D waits for a disk, T is stopped; none if it ended."""
     texts = (_text(f"/proc/{pid}/task/{task}/stat") for task in _tasks(pid))
     return [text.rpartition(") ")[2][:1] for text in texts]
 

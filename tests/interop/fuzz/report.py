@@ -41,7 +41,7 @@ class Counts:
     ways: Counter[str] = field(default_factory=Counter)
     apis: Counter[str] = field(default_factory=Counter)
     resident_mib: dict[str, list[float]] = field(default_factory=dict)
-    """Of each node: after the warm-up, and at most."""
+    """Resident memory of each node: after the warm-up, and at most."""
 
     def count(self, mutant: Mutant) -> None:
         self.mutants += 1

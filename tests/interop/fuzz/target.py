@@ -17,7 +17,7 @@ from .report import Counts, Finding
 ENDING_S: Final = 5.0
 """How long a process may take to be gone once its connections are closed."""
 HANG_S: Final = 1.0
-"""Of the node's own time, without a word from it while a valid request waits."""
+"""A node hangs if a valid request waits for so much of its own time without a response."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Target:
                         "no answer", f"node {self.node_id} never answers what may wait for other nodes", group.mutants
                     )
 
-        line.wait(is_done, on_idle, self.heard)
+        line.wait(is_done, on_idle, self.on_received)
         self._counts.answers += line.answered
         if line.is_over:
             self._counts.hung_up_on += 1
@@ -144,7 +144,7 @@ class Target:
 
     # --- the judge ----------------------------------------------------------------------------------------------------
 
-    def heard(self) -> None:
+    def on_received(self) -> None:
         """It said something, or took something: its time begins anew."""
         self._watch = None
 
@@ -163,11 +163,11 @@ class Target:
         """A valid request on a connection that never saw a mutant. Finding if it is not answered in time."""
         line = self._clean
         number = line.probe()
-        self.heard()
+        self.on_received()
         line.wait(
             lambda: line.answered_probe >= number,
             lambda: self.judge("a valid request on another connection is not answered"),
-            self.heard,
+            self.on_received,
         )
         if line.is_over:
             self.check_alive(ENDING_S)

@@ -46,7 +46,7 @@ class Struck:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Of one process; `code` None: it still runs. Times are of the monotonic clock."""
+    """The end of one process; `code` None: it still runs. Times are of the monotonic clock."""
 
     node_id: int
     code: int | None
@@ -64,7 +64,7 @@ def end_of(process: NodeProcess) -> End:
         process.code,
         process.over_s,
         frozenset(process.signals),
-        bool(process.said("opened")),
+        bool(process.reported("opened")),
         process.own_stderr,
     )
 

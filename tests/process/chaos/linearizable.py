@@ -22,7 +22,7 @@ class Append:
     ended_s: float = math.inf
     """When the answer came; infinite: none came, or one that leaves open what became of it."""
     offset: int = -1
-    """As acknowledged; -1: not acknowledged."""
+    """The acknowledged offset; -1: not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ def _out_of_order(acts: list[_Act]) -> list[str]:
                 latest = ended
             ended = next(by_end, None)
         if latest is not None and latest.at > act.at:
-            found.append(f"{_said(act.operation)} began after {_said(latest.operation)} had ended")
+            found.append(f"{_text_of(act.operation)} began after {_text_of(latest.operation)} had ended")
     return found
 
 
-def _said(operation: Operation) -> str:
+def _text_of(operation: Operation) -> str:
     span = f"from {operation.began_s:.6f} to {operation.ended_s:.6f}"
     if isinstance(operation, Barrier):
         return f"the barrier that covers what is below {operation.end_offset} ({span})"

@@ -1,4 +1,4 @@
-"""What is done to the hosts: one fault at a time or two, each begun, left for a while, and ended."""
+"""The faults of the hosts: one at a time or two, each begun, left for a while, and ended."""
 
 import random
 import resource
@@ -160,10 +160,10 @@ class Nemesis:
         return self._limit(resource.RLIMIT_AS, measure)
 
     def _limit(self, what: int, measure: Callable[[int], int]) -> End:
-        """Of a node that is open: an interpreter that cannot start is none of ours."""
+        """Limit a node that is open: an interpreter that cannot start is not our concern."""
         node_id = self._any()
         process = self._quorum.nodes[node_id]
-        if not process.is_alive or not process.said("opened"):
+        if not process.is_alive or not process.reported("opened"):
             return _nothing
         try:
             self._quorum.limit(node_id, what, measure(node_id))

@@ -117,7 +117,7 @@ def one_history(root: Path, seed: int, seconds: float) -> Report:
 
 def _times_given_up(process: NodeProcess) -> int:
     reason = WORDS[Cause.INTERPRETER_HELD]
-    return sum(each["reason"].startswith(reason) for each in process.said("leadership"))
+    return sum(each["reason"].startswith(reason) for each in process.reported("leadership"))
 
 
 def _judge(quorum: Hosts, history: History, barriers: list[Barrier], report: Report) -> None:

@@ -32,7 +32,7 @@ def test_what_the_nemesis_ended_is_no_problem(innocent: End) -> None:
 
 
 @pytest.mark.parametrize(
-    ("crash", "said"),
+    ("crash", "expected"),
     [
         (end(-signal.SIGSEGV), "SIGSEGV"),
         (end(-signal.SIGABRT, signal.SIGKILL), "SIGABRT"),
@@ -45,10 +45,10 @@ def test_what_the_nemesis_ended_is_no_problem(innocent: End) -> None:
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_an_end_that_nobody_caused_is_a_problem_with_its_last_lines(crash: End, said: str) -> None:
+def test_an_end_that_nobody_caused_is_a_problem_with_its_last_lines(crash: End, expected: str) -> None:
     [found] = problems([End(1, crash.code, 100.0, crash.signals, True, "before\nlast words\n")], [])
     assert found.startswith("node 1 ended by itself")
-    assert said in found
+    assert expected in found
     assert found.endswith("last words")
 
 

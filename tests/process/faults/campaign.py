@@ -27,20 +27,20 @@ def overload(plan: Plan) -> Report:
     plan.root.mkdir(parents=True, exist_ok=True)
     done = subprocess.run([sys.executable, "-m", "fastquorum.cli", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["overload"] is not None, "no knee was found"
-    last = max(said["steps"], key=lambda step: step["started"])
-    plan.tell(f"twice the knee: {said['overload']['achieved_over_knee']:.2f} of the knee's throughput")
-    assert said["overload"]["elections"] == [], "twice the knee cost an election"
-    assert said["overload"]["errors"].keys() <= {"overloaded", "not_sent", "in_flight_bound"}, said["overload"][
+    report = json.loads(done.stdout)
+    assert report["overload"] is not None, "no knee was found"
+    last = max(report["steps"], key=lambda step: step["started"])
+    plan.tell(f"twice the knee: {report['overload']['achieved_over_knee']:.2f} of the knee's throughput")
+    assert report["overload"]["elections"] == [], "twice the knee cost an election"
+    assert report["overload"]["errors"].keys() <= {"overloaded", "not_sent", "in_flight_bound"}, report["overload"][
         "errors"
     ]
     return {
-        "knee": said["knee"],
-        "overload": said["overload"],
+        "knee": report["knee"],
+        "overload": report["overload"],
         "resident_mib_max": max(node["resident_bytes_max"] for node in last["nodes"]) >> 20,
         "ratios": [
-            {"of": "twice the knee", "to": "the knee", "achieved_per_s": said["overload"]["achieved_over_knee"]}
+            {"of": "twice the knee", "to": "the knee", "achieved_per_s": report["overload"]["achieved_over_knee"]}
         ],
     }
 

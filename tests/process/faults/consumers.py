@@ -37,7 +37,7 @@ def forget_peak(pid: int) -> None:
 def fetch_frame(correlation_id: int, fetch_offset: int, bytes_max: int) -> bytes:
     topic = FetchRequest.FetchTopic
     wanted = topic.FetchPartition(partition=0, fetch_offset=fetch_offset, partition_max_bytes=bytes_max)
-    asked = FetchRequest(
+    request = FetchRequest(
         replica_id=-1,
         max_wait_ms=0,
         min_bytes=1,
@@ -45,7 +45,7 @@ def fetch_frame(correlation_id: int, fetch_offset: int, bytes_max: int) -> bytes
         session_epoch=-1,
         topics=[topic(topic=TOPIC, partitions=[wanted])],
     )
-    frame = encode_request(request_header(asked, FETCH_VERSION, correlation_id, "test"), asked)
+    frame = encode_request(request_header(request, FETCH_VERSION, correlation_id, "test"), request)
     return struct.pack(">i", len(frame)) + frame
 
 

@@ -10,7 +10,7 @@ from tests.process.history import History
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of appends that were settled in the stretch."""
+    """Figures of the appends that were settled in the stretch."""
 
     seconds: float
     acked: int

@@ -33,7 +33,7 @@ class Plan:
     def __init__(self, root: Path, seconds: float, rounds: int, megabytes: int, seed: int, tell: Tell) -> None:
         self.root = root
         self.seconds = seconds
-        """Of a measured stretch."""
+        """Length of a measured stretch."""
         self.rounds = rounds
         self.megabytes = megabytes
         self.random = random.Random(seed)

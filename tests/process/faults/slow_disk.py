@@ -52,7 +52,7 @@ _LOOK_S: Final = 0.001
 
 
 class SlowDisk:
-    """Of one process, which is started with `environment`."""
+    """A slow disk for one process, which is started with `environment`."""
 
     def __init__(self, path: Path, library: Path) -> None:
         path.write_bytes(bytes(16))

@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.slow
 def test_a_short_campaign_ends_well_and_reports_ratios(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    words = ["--only", "computing", "--seconds", "0.5", "--rounds", "1", "--seed", "7", "--report", str(report)]
+    path = tmp_path / "report.json"
+    words = ["--only", "computing", "--seconds", "0.5", "--rounds", "1", "--seed", "7", "--report", str(path)]
     command = [sys.executable, "-m", "tests.process.faults.campaign", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(report.read_text())
-    assert json.loads(done.stdout) == said
-    assert said["seed"] == 7
-    (scenario,) = said["scenarios"].values()
+    report = json.loads(path.read_text())
+    assert json.loads(done.stdout) == report
+    assert report["seed"] == 7
+    (scenario,) = report["scenarios"].values()
     assert scenario["failure"] == ""
     assert len(scenario["rounds"]) == 1
     assert scenario["rounds"][0]["idle"]["acked"] > 0

@@ -65,12 +65,12 @@ def test_more_load_than_is_taken_is_refused_at_once_and_deposes_nobody(tmp_path:
     words = ["--data", tmp_path, "--config", tmp_path / "small.properties", "--driver", driver]
     ran = in_process("load", *words, "--rate", "200k", "--seconds", "0.5", "--warmup", "0.2", "--format", "json")
     assert ran.code == 0, ran.err
-    said = json.loads(ran.out)
-    assert said["acknowledged"] > 0
-    assert said["errors"]["overloaded"] > 0
-    assert said["acknowledged"] + sum(said["errors"].values()) == said["appends"]
-    assert said["errors"].keys() <= {"overloaded", "not_sent", "in_flight_bound"}
-    assert said["elections"] == []
+    report = json.loads(ran.out)
+    assert report["acknowledged"] > 0
+    assert report["errors"]["overloaded"] > 0
+    assert report["acknowledged"] + sum(report["errors"].values()) == report["appends"]
+    assert report["errors"].keys() <= {"overloaded", "not_sent", "in_flight_bound"}
+    assert report["elections"] == []
     if driver == "embedded":
         # Nothing else is kept: not in the node, nor in front of it.
-        assert max(point["in_flight"] for point in said["timeline"]) <= pending_max
+        assert max(point["in_flight"] for point in report["timeline"]) <= pending_max

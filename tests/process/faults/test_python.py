@@ -44,12 +44,12 @@ def test_commits_go_on_beside_a_program_that_computes_in_python(tmp_path: Path) 
             assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
 
 
-@pytest.mark.parametrize("whose", ["follower", "everybody"])
-def test_a_c_call_that_holds_the_interpreter_causes_no_election(tmp_path: Path, whose: str) -> None:
+@pytest.mark.parametrize("owner", ["follower", "everybody"])
+def test_a_c_call_that_holds_the_interpreter_causes_no_election(tmp_path: Path, owner: str) -> None:
     with cluster(tmp_path, settings=SHORT) as quorum:
         leader, epoch = quorum.leader(), quorum.epoch()
         followers = [node_id for node_id in quorum.ids if node_id != leader]
-        held = followers[:1] if whose == "follower" else list(quorum.ids)
+        held = followers[:1] if owner == "follower" else list(quorum.ids)
         with under_load(quorum) as (_, history):
             assert history.wait_acked(20, WAIT_S)
             for node_id in held:

@@ -107,6 +107,6 @@ def _holds(name: str, strike_at: Strike, place: Path) -> bool:
         shutil.rmtree(place, ignore_errors=True)
     what = "".join(f"\n  {each}" for each in outcome.problems)
     took_s = time.monotonic() - began
-    said = f"{name}: met {outcome.met} times, {outcome.end} ({took_s:.0f} s)"
-    print(f"FAILED {said}{what}" if what else said, flush=True)
+    line = f"{name}: met {outcome.met} times, {outcome.end} ({took_s:.0f} s)"
+    print(f"FAILED {line}{what}" if what else line, flush=True)
     return not what

@@ -31,7 +31,7 @@ STRUCK_S: Final = 3.0
 ROLL_ACKS: Final = 70
 _INTERNAL: Final = "internal error"
 """What a node says of a fault that nobody has thought of."""
-SAID_BYTES_MAX: Final = 1 << 16
+PRINTED_BYTES_MAX: Final = 1 << 16
 """A fault of some seconds is worth so much on a node's log."""
 
 
@@ -97,10 +97,10 @@ def strike(case: Case, root: Path) -> Outcome:
                 problems += _endure(quorum, case, history)
             problems += _recover(quorum, history)
             load.pause()
-        problems += said_wrong(victim)
+        problems += wrong_lines(victim)
         if not problems:  # otherwise it may not run
             problems += _judge(quorum, history, alone)
-        failed = " ".join(str(each.get("text", each.get("message"))) for each in victim.said("failed"))
+        failed = " ".join(str(each.get("text", each.get("message"))) for each in victim.reported("failed"))
         end = f"went on{_hindrances(victim)}" if victim.signals else f"ended with {victim.code}: {failed}"
         return Outcome(problems, met(trace), end)
     finally:
@@ -171,12 +171,12 @@ def _judge(quorum: Cluster, history: History, alone: bool) -> list[str]:
     return problems + quorum.ballots.violations
 
 
-def said_wrong(victim: NodeProcess) -> list[str]:
+def wrong_lines(victim: NodeProcess) -> list[str]:
     """What no node says, and more than one should."""
-    said = victim.own_stderr + "".join(f"{each}\n" for each in victim.events if each["event"] not in ("appended",))
-    problems = [f"wrote {each!r}: {said[-3000:]}" for each in (*CRASHES, _INTERNAL) if each in said]
-    if len(said) > SAID_BYTES_MAX:
-        problems.append(f"said {len(said)} bytes: {said[-1000:]}")
+    printed = victim.own_stderr + "".join(f"{each}\n" for each in victim.events if each["event"] not in ("appended",))
+    problems = [f"wrote {each!r}: {printed[-3000:]}" for each in (*CRASHES, _INTERNAL) if each in printed]
+    if len(printed) > PRINTED_BYTES_MAX:
+        problems.append(f"said {len(printed)} bytes: {printed[-1000:]}")
     return problems
 
 

@@ -68,7 +68,7 @@ class Start:
         self.kernels = kernels
         self.history = History()
         self.turn = threading.Lock()
-        """Of whoever runs a copy: each has the same port."""
+        """Held while a copy runs: all copies have the same port."""
         root.mkdir(parents=True, exist_ok=True)
         self.ports = self.cluster(root).ports
 
@@ -140,7 +140,7 @@ def refuse(start: Start, refusal: Refusal, root: Path) -> Outcome:
         with contextlib.suppress(AssertionError):
             quorum.ready()
             _load(quorum, history, ACKS // 8, value_bytes=64, wait_s=2.0)
-        is_up = victim.is_alive and bool(victim.said("ready") or victim.said("disk_full"))
+        is_up = victim.is_alive and bool(victim.reported("ready") or victim.reported("disk_full"))
         problems = [] if is_up or not victim.is_alive else [f"neither ready nor ended: {victim.events}"]
         try:
             code = victim.stop()
@@ -148,7 +148,7 @@ def refuse(start: Start, refusal: Refusal, root: Path) -> Outcome:
             return Outcome([*problems, "does not stop"], met(trace), "hangs")
         if code not in ((0, FatalError.exit_code) if is_up else ENDS):
             problems.append(f"ended with {code}: {victim.events}")
-        failed = victim.said("failed")
+        failed = victim.reported("failed")
         end = f"ended with {code}: {failed[0]['message']}" if failed else f"ended with {code}"
         problems += said_wrong(victim)
         quorum.start(VICTIM)

@@ -61,6 +61,6 @@ def _holds(name: str) -> bool:
         except (AssertionError, subprocess.TimeoutExpired) as error:
             print(f"FAILED {error}", flush=True)
             return False
-    told = ", ".join(f"{step} {took_s:.1f} s" for step, took_s in steps.items())
-    print(f"{name}: {told} ({time.monotonic() - began:.0f} s in all)", flush=True)
+    durations = ", ".join(f"{step} {took_s:.1f} s" for step, took_s in steps.items())
+    print(f"{name}: {durations} ({time.monotonic() - began:.0f} s in all)", flush=True)
     return True

@@ -104,7 +104,7 @@ def late(rig: Rig) -> Steps:
     rig.format(VOTERS, 1, 2)
     rig.start(1, _at(1))
     rig.start(2, _at(2))
-    rig.wait_said(1, "started")
+    rig.wait_reported(1, "started")
     time.sleep(3)  # the case itself
     _known(rig, 1, 2)
     return _survives(rig, start_first=False)
@@ -221,7 +221,7 @@ def own_name_is_loopback(rig: Rig) -> Steps:
     bind_file(rig.root / "hosts-all", "".join(f"198.51.100.{n} {host}\n" for n, host in VOTERS.items()), "/etc/hosts")
     first = rig.commit()
     for node_id in (1, 2):
-        assert "loopback" in rig.said(node_id, "listening")[0]["note"]
+        assert "loopback" in rig.reported(node_id, "listening")[0]["note"]
     return {"first commit": first}
 
 
@@ -231,7 +231,7 @@ def own_name_is_unknown(rig: Rig) -> Steps:
     rig.start(1, None, reached=_at(1))
     rig.start(2, None, reached=_at(2))
     for node_id in (1, 2):
-        assert "unknown here" in rig.wait_said(node_id, "listening")["note"]
+        assert "unknown here" in rig.wait_reported(node_id, "listening")["note"]
     _known(rig, 1, 2)
     return {"first commit": rig.commit()}
 
@@ -244,8 +244,8 @@ def behind_a_proxy(rig: Rig) -> Steps:
         rig.start(node_id, _at(node_id), reached=f"127.1.0.{node_id}")
     first = rig.commit()
     for node_id in (1, 2):
-        told = {each["endpoint"] for each in rig.said(node_id, "leadership")} - {None}
-        assert told <= {f"127.1.0.{each}:{PORT + each}" for each in (1, 2)}, told
+        known = {each["endpoint"] for each in rig.reported(node_id, "leadership")} - {None}
+        assert known <= {f"127.1.0.{each}:{PORT + each}" for each in (1, 2)}, known
     return {"first commit": first}
 
 
@@ -264,7 +264,7 @@ def clients_deadline(rig: Rig) -> Steps:
 
 
 def client_asks_the_others(rig: Rig) -> Steps:
-    """Of a client's bootstrap servers, those that cannot be found come first."""
+    """A client's first bootstrap servers cannot be found."""
     _known(rig, 1, 2)
     rig.format(VOTERS, 1, 2)
     rig.start(1, _at(1))
@@ -294,7 +294,7 @@ def sniffer_dials_as_a_node_does(rig: Rig) -> Steps:
         connection.request(MetadataRequest(topics=None), 12, Deadline(COMMIT_S))
         answered_s = in_time(time.monotonic() - began, COMMIT_S)
     with rig.sniffer(f"silent.test:{PORT + 1}") as sniffer, socket.create_connection((_at(1), PORT)):
-        rig.names.wait_asked("silent.test", COMMIT_S)
+        rig.names.wait_queried("silent.test", COMMIT_S)
         began = time.monotonic()
         sniffer.terminate()
         assert sniffer.wait(COMMIT_S) == 0

@@ -19,7 +19,7 @@ _HEADER_BYTES: Final = 12
 
 @dataclass(frozen=True)
 class Entry:
-    """What is answered for a name."""
+    """The response for a name."""
 
     addresses: tuple[str, ...] = ()
     code: int = NO_ERROR
@@ -45,7 +45,7 @@ class NameServer:
         self._socket.bind(("127.0.0.1", 53))
         threading.Thread(target=self._serve, name="name-server", daemon=True).start()
 
-    def wait_asked(self, name: str, within_s: float) -> None:
+    def wait_queried(self, name: str, within_s: float) -> None:
         """Until somebody asks for it."""
         until = time.monotonic() + within_s
         while name not in self.questions:

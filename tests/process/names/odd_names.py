@@ -32,12 +32,12 @@ LONGEST: Final = ".".join((LABEL, LABEL, LABEL, "a" * 56, "test"))
 def refused_names(rig: Rig) -> Steps:
     """Commands are given hosts that are none, and say so at once; the longest name there can be, one that was ASCII's
     to write and one with a dot at its end do for a node and its clients."""
-    for host, said in REFUSED.items():
+    for host, expected in REFUSED.items():
         voter = ("format", "--data", rig.data(1), "--node-id", "1", "--voters", f"1@{host}:{PORT + 1}")
         client = ("append", "--bootstrap", f"{host}:{PORT + 1}", "--value", "x")
         for words in (voter, client):
             done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
-            assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False), done
+            assert (done.returncode, expected in done.stderr, "Traceback" in done.stderr) == (2, True, False), done
     assert rig.names.questions == {}
     steps = {}
     for node_id, host in enumerate((LONGEST, "xn--bcher-kva.test", "q3.test."), 1):

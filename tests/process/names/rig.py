@@ -24,7 +24,7 @@ from tests.process.names.name_server import Entry, NameServer
 Steps = dict[str, float]
 """What each step of a case took, in seconds."""
 TIMEOUT_S: Final = 5.0
-"""Of a client that cannot succeed; a fifth more is still in time."""
+"""Timeout of a client that cannot succeed; a fifth more is still in time."""
 COMMIT_S: Final = 30.0
 """A commit that takes longer has failed: well below what a wait for a silent name server costs each time."""
 PORT: Final = 19090
@@ -144,17 +144,17 @@ class Rig:
             time.sleep(0.05)
 
     def _last_led(self) -> dict[str, Any]:
-        said = [each for node_id in self.processes for each in self.said(node_id, "leadership") if each["leader"]]
-        return max(said, key=lambda each: int(each["epoch"]), default={"epoch": -1, "leader": -1})
+        led = [each for node_id in self.processes for each in self.reported(node_id, "leadership") if each["leader"]]
+        return max(led, key=lambda each: int(each["epoch"]), default={"epoch": -1, "leader": -1})
 
-    def said(self, node_id: int, event: str) -> list[dict[str, Any]]:
+    def reported(self, node_id: int, event: str) -> list[dict[str, Any]]:
         lines = self.log(node_id).read_text().splitlines()
-        return [said for line in lines if line.startswith("{") and (said := json.loads(line))["event"] == event]
+        return [entry for line in lines if line.startswith("{") and (entry := json.loads(line))["event"] == event]
 
-    def wait_said(self, node_id: int, event: str) -> dict[str, Any]:
+    def wait_reported(self, node_id: int, event: str) -> dict[str, Any]:
         """The first of these events. AssertionError if it does not come."""
         until = time.monotonic() + COMMIT_S
-        while not (found := self.said(node_id, event)):
+        while not (found := self.reported(node_id, event)):
             assert time.monotonic() < until, f"node {node_id} does not say {event}:\n{self.log(node_id).read_text()}"
             time.sleep(0.05)
         return found[0]

@@ -11,7 +11,7 @@ from typing import Any, Self
 from .kafka import JAVA, Kafka
 
 
-class Asked:
+class JavaDriver:
     """The program, compiled against one release, running. A context manager."""
 
     def __init__(self, kafka: Kafka, scratch: Path, sources: Sequence[str]) -> None:
