@@ -104,7 +104,7 @@ class OffsetOutOfRange(UsageError):
     end_offset: Offset = -1
 
     def __str__(self) -> str:
-        return self.detail or f"offset {self.offset} is outside {self.start_offset}..{self.end_offset}"
+        return self.detail or f"offset {self.offset} lies outside {self.start_offset}..{self.end_offset}"
 
 
 @dataclass(eq=False)
@@ -119,9 +119,8 @@ class OutOfOrderSequence(UsageError):
 
     def __str__(self) -> str:
         return self.detail or (
-            f"producer {self.producer_id} appends sequence {self.sequence}, but its next one is "
-            f"{self.expected_sequence}: another process appends with its id, or the records in between were lost "
-            "before they were sent"
+            f"producer {self.producer_id} appends sequence {self.sequence}, its next is {self.expected_sequence}: "
+            "another process appends with its id, or records in between were lost before they were sent"
         )
 
 

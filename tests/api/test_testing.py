@@ -56,7 +56,7 @@ def test_what_cannot_be_meant_is_refused_in_words(quorum_of: Callable[..., Block
     with pytest.raises(UsageError, match="node 1 of this quorum runs already"):
         nodes.start(1)
     for option in ({"node_id": 9}, {"voters": "7@nowhere:1"}, {"listen": "127.0.0.1:0"}, {"path": "/tmp/x"}):
-        with pytest.raises(UsageError, match=f"{next(iter(option))} is not for a quorum that is made for tests"):
+        with pytest.raises(UsageError, match=f"{next(iter(option))} cannot be set for a quorum made for tests"):
             quorum_of(3, **option)
 
 
@@ -64,7 +64,7 @@ def test_nothing_begins_behind_its_block() -> None:
     with quorum(1) as nodes:
         nodes.stop(1)
     for act in (lambda: nodes.start(1), nodes.heal):
-        with pytest.raises(ClosedError, match="this quorum ended with its block or test"):
+        with pytest.raises(ClosedError, match="this quorum and its directories were closed with its block or test"):
             act()
     assert not Path(nodes._directory).exists()
 
@@ -90,7 +90,7 @@ def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back(
     with pytest.raises(UsageError, match="this quorum has no node 4"):
         nodes.partition(4)
     for nobody in ((), (1, 2, 3)):
-        with pytest.raises(UsageError, match="nobody is cut off"):
+        with pytest.raises(UsageError, match="cuts no node off"):
             nodes.partition(*nobody)
 
 
@@ -119,7 +119,7 @@ def test_they_end_with_the_block_even_if_it_fails() -> None:
     for node in kept:
         with pytest.raises(ClosedError):
             node.append(b"x")
-    with pytest.raises(UsageError, match="a quorum of 0"), quorum(0):
+    with pytest.raises(UsageError, match="a quorum cannot have 0 nodes"), quorum(0):
         pass
 
 

@@ -51,7 +51,7 @@ def test_a_program_with_a_longer_session_than_the_controllers_is_not_let_in(tmp_
     with (
         one_controller(tmp_path) as bootstrap,
         join(bootstrap, session_timeout_us=OFTEN["session_timeout_us"] + 1_000) as membership,
-        pytest.raises(ConfigError, match="session_timeout_us: controller 1 lets a successor in after 3000000 us"),
+        pytest.raises(ConfigError, match="session_timeout_us: controller 1 admits a successor after 3000000 us"),
     ):
         membership.wait_active(WAIT_S)
 

@@ -95,7 +95,7 @@ def test_doctor_says_what_is_here(fastquorum: Callable[..., Ran], tmp_path: obje
 def test_doctor_finds_a_missing_directory_wrong(fastquorum: Callable[..., Ran], tmp_path: object) -> None:
     ran = fastquorum("doctor", "--data", f"{tmp_path}/nowhere")
     assert ran.code == 1
-    assert "nowhere is no directory" in ran.out
+    assert "nowhere is not a directory" in ran.out
 
 
 def test_doctor_on_a_place_for_no_files_blames_no_replica(fastquorum: Callable[..., Ran]) -> None:

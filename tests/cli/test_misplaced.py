@@ -46,12 +46,15 @@ def test_an_option_of_another_command_or_tool_is_told_with_what_there_is(
     [
         (
             "quorum describe n1",
-            "it asks a running quorum, by --bootstrap; `fastquorum log verify n1` reads a directory",
+            "it queries a running quorum, by --bootstrap; `fastquorum log verify n1` reads a directory",
         ),
-        ("read n1 --max 5", "it asks a running quorum, by --bootstrap; `fastquorum log dump n1` reads a directory"),
-        ("topic list ./n1", "it asks a running quorum, by --bootstrap; `fastquorum image ./n1` reads a directory"),
-        ("broker describe 1 n1", "it asks a running quorum, by --bootstrap; `fastquorum image n1` reads a directory"),
-        ("quorum describe --status h1:9093", "a value stands behind its option here, as --bootstrap h1:9093"),
+        ("read n1 --max 5", "it queries a running quorum, by --bootstrap; `fastquorum log dump n1` reads a directory"),
+        ("topic list ./n1", "it queries a running quorum, by --bootstrap; `fastquorum image ./n1` reads a directory"),
+        (
+            "broker describe 1 n1",
+            "it queries a running quorum, by --bootstrap; `fastquorum image n1` reads a directory",
+        ),
+        ("quorum describe --status h1:9093", "a value follows its option here, as --bootstrap h1:9093"),
         ("topic list h1:9093", "as --bootstrap h1:9093"),
         ("append hello --bootstrap h1:9093", "as --value hello"),
         ("run n1", "as --data n1"),
@@ -72,7 +75,7 @@ def test_a_word_too_many_is_told_before_what_is_missing_with_where_it_belongs(
     ("words", "expected"),
     [
         ("log dump h1:9093", "'h1:9093' is an address, and a path is expected; `fastquorum read --bootstrap h1:9093`"),
-        ("log verify n1 [::1]:9093", "`fastquorum quorum describe --status --bootstrap [::1]:9093` asks a running"),
+        ("log verify n1 [::1]:9093", "`fastquorum quorum describe --status --bootstrap [::1]:9093` queries a running"),
         ("log export h1:9093 --out x", "`fastquorum read --bootstrap h1:9093` queries a running quorum"),
         ("audit replicas 127.0.0.1:9092", "describe --status --bootstrap 127.0.0.1:9092` queries a running quorum"),
         ("report placement h1:1,h2:2", "`fastquorum image --bootstrap h1:1,h2:2` queries a running quorum"),

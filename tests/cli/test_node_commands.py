@@ -76,7 +76,7 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
 def test_every_address_is_none_that_others_can_reach(fastquorum: Run, data: Path, host: str) -> None:
     ran = fastquorum("run", "--data", data, "--advertise", f"{host}:{free_port()}")
     assert (ran.code, ran.out) == (2, "")
-    assert f"advertise: nobody can reach {host.strip('[]')}" in ran.err
+    assert f"advertise: no other machine can reach {host.strip('[]')}" in ran.err
 
 
 @pytest.mark.parametrize("text", ["-1", "５", "2147483648"])

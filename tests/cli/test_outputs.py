@@ -41,7 +41,7 @@ def test_what_cannot_be_written_is_refused_with_the_systems_reason(tmp_path: Pat
             check_file("--html", str(path))
     with pytest.raises(UsageError, match=r"--svg .* cannot be written: "):
         check_directory("--svg", str(tmp_path / "file"))
-    with unprivileged(), pytest.raises(UsageError, match="Permission denied; look at owner and mode"):
+    with unprivileged(), pytest.raises(UsageError, match="Permission denied; check its owner and mode"):
         check_directory("--svg", str(tmp_path / "closed"))
 
 

@@ -49,13 +49,13 @@ def test_a_segment_that_may_not_be_read_is_told_as_that(
     with unprivileged():
         ran = fastquorum(*typed, *(() if "@" in words else (data,)), "--kernels", kernels)
     assert ran.code == 2
-    assert "Permission denied; look at owner and mode" in ran.err
+    assert "Permission denied; check its owner and mode" in ran.err
     assert "device" not in ran.err
     assert "the replica stops" not in ran.err
 
 
 def test_a_program_that_reads_a_log_hears_it_too(data: Path) -> None:
-    with unprivileged(), pytest.raises(DirectoryError, match="Permission denied; look at owner and mode"):
+    with unprivileged(), pytest.raises(DirectoryError, match="Permission denied; check its owner and mode"):
         log.open(data).verify()
 
 

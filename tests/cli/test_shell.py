@@ -371,7 +371,7 @@ def test_lines_are_commands_that_go_on_after_a_mistake() -> None:
     [
         ("ls 'image", "no closing quotation\n"),
         ("history x", "history: x: not a number of lines\n"),
-        ("cd /image/c*", "cd: /image/c*: may be any of 3\n"),
+        ("cd /image/c*", "cd: /image/c*: matches 3 directories\n"),
         ("cd /image /local", "usage: cd [PATH]\n"),
         ("exit\nls /nope", ""),
     ],

@@ -37,7 +37,7 @@ def test_a_configuration_that_never_ends_is_refused(tmp_path: Path) -> None:
 def test_a_fifo_that_nobody_writes_to_is_not_waited_for(fifo: Path) -> None:
     with pytest.raises(ConfigError, match="is an empty FIFO without a writer; name a file"):
         read_file(str(fifo))
-    with pytest.raises(UsageError, match=f"{fifo} is a FIFO with nothing in it"):
+    with pytest.raises(UsageError, match=f"{fifo} is an empty FIFO without a writer"):
         read_plan(str(fifo))
 
 
@@ -115,5 +115,5 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
     (tmp_path / "plan").write_text(PLAN)
     assert read_plan(str(tmp_path / "plan")) == [Planned("t", 0, (1,))]
     (tmp_path / "plan").write_bytes(b"\xff")
-    with pytest.raises(UsageError, match="is no text"):
+    with pytest.raises(UsageError, match="is not a text file"):
         read_plan(str(tmp_path / "plan"))

@@ -180,7 +180,7 @@ def test_a_plan_as_kafkas_tool_makes_it() -> None:
         ("{}", "it lists no partitions"),
         ('{"partitions":[]}', "it lists no partitions"),
         ('{"version":2,"partitions":[]}', "version 2 is not 1"),
-        ('{"partitions":[7]}', "partitions[0] is no JSON object"),
+        ('{"partitions":[7]}', "partitions[0] is not a JSON object"),
         ('{"partitions":[{"partition":0,"replicas":[1]}]}', "partitions[0] has no topic"),
         ('{"partitions":[{"topic":"t","replicas":[1]}]}', "partitions[0], of t, has no partition number"),
         ('{"partitions":[{"topic":"t","partition":-1,"replicas":[1]}]}', "has no partition number"),
@@ -205,7 +205,7 @@ def test_bad_plans_are_named_before_anybody_is_asked(
     plan.write_text(text)
     ran = fastquorum("topic", "reassign", plan, "--bootstrap", "127.0.0.1:1")
     assert (ran.code, ran.out) == (2, "")
-    assert f"{plan} is no reassignment plan: " in ran.err
+    assert f"{plan} is not a reassignment plan: " in ran.err
     assert complaint in ran.err
     assert len(ran.err.splitlines()) == 1
 

@@ -308,7 +308,7 @@ def test_a_replay_that_asks_nothing_has_found_nothing_out(
     path = write(tmp_path / "f", lines)
     ran = fastquorum("wire", "replay", path, "--to", "127.0.0.1:1", *words)
     assert (ran.code, ran.out.startswith(out)) == (2, True)
-    assert ran.err.startswith(f"fastquorum wire replay: {path}: nothing was asked: ")
+    assert ran.err.startswith(f"fastquorum wire replay: {path}: nothing was sent: ")
     assert why in ran.err
     assert len(ran.err.splitlines()) == 1
     shown = fastquorum("wire", "replay", path, "--to", "127.0.0.1:1", "--format", "json", *words)
@@ -323,7 +323,7 @@ def test_what_cannot_be_replayed_is_told_by_its_name_and_nothing_else_is(fastquo
     )
     mistyped = fastquorum(*words, "--only", "Fetc")
     assert (mistyped.code, mistyped.out) == (2, "")
-    assert "--only: 'Fetc' is no API; `fastquorum wire spec` lists them" in mistyped.err
+    assert "--only: 'Fetc' is not an API; `fastquorum wire spec` lists them" in mistyped.err
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
@@ -374,11 +374,11 @@ def test_a_damaged_recording_is_replayed_as_far_as_it_goes(fastquorum: Run, node
         (("nowhere.jsonl", "--to", "h:1"), "nowhere.jsonl cannot be read: No such file or directory"),
         (("/", "--to", "h:1"), "/ cannot be read: Is a directory"),
         (("-", "--to", "h"), "--to: 'h' is not HOST:PORT"),
-        (("-", "--to", "h:1", "--ignore", "a..b"), "--ignore: 'a..b' is no path of fields"),
+        (("-", "--to", "h:1", "--ignore", "a..b"), "--ignore: 'a..b' is not a path of fields"),
         (("-", "--to", "h:1", "--ignore", "errorCod"), "there is no field 'errorCod' in any answer"),
-        (("-", "--to", "h:1", "--ignore", "Vote:brokers"), "there is no field 'brokers' in the answer to Vote"),
-        (("-", "--to", "h:1", "--ignore", "Veto:topics"), "--ignore: 'Veto' is no API"),
-        (("-", "--to", "h:1", "--only", "Veto"), "'Veto' is no API"),
+        (("-", "--to", "h:1", "--ignore", "Vote:brokers"), "there is no field 'brokers' in the response of Vote"),
+        (("-", "--to", "h:1", "--ignore", "Veto:topics"), "--ignore: 'Veto' is not an API"),
+        (("-", "--to", "h:1", "--only", "Veto"), "'Veto' is not an API"),
     ],
 )
 def test_wrong_usage_is_one_line(words: tuple[str, ...], expected: str) -> None:

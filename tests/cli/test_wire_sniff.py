@@ -281,7 +281,7 @@ def test_a_target_that_is_not_there_is_said_once(sniff: Sniff, serve: Serve) -> 
     assert (ended.code, ended.out) == (130, "")
     assert ended.err == (
         f"fastquorum wire sniff: {LOCAL}:{port} cannot be reached: Connection refused; "
-        "clients are disconnected until it can be\n"
+        "clients are disconnected until then\n"
     )
 
 

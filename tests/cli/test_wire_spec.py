@@ -124,10 +124,10 @@ def test_every_default_can_be_said() -> None:
     [
         (("Fecth",), "did you mean Fetch?"),
         (("Fetch:99",), "FetchRequest has no version 99; it has 4-18"),
-        (("Fetch:x",), "'x' is no version"),
-        (("Fetch:",), "'' is no version"),
+        (("Fetch:x",), "'x' is not a version"),
+        (("Fetch:",), "'' is not a version"),
         (("31999",), "the API with key 31999 is not declared here"),
-        (("",), "'' is no API and no record"),
+        (("",), "'' is neither an API nor a record"),
         (("Fetch", "--records"), "leave it out to see one"),
     ],
 )

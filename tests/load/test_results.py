@@ -57,7 +57,12 @@ def test_a_history_keeps_every_result_and_reads_the_newest(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [(None, "cannot be read"), ("{", "is no JSON"), ("[]", "is no result"), ('{"format": "x/1"}', "is no result")],
+    [
+        (None, "cannot be read"),
+        ("{", "is not JSON"),
+        ("[]", "is not a result"),
+        ('{"format": "x/1"}', "is not a result"),
+    ],
 )
 def test_what_is_no_result_is_refused(tmp_path: Path, content: str | None, expected: str) -> None:
     path = tmp_path / "x.json"

@@ -53,14 +53,14 @@ BAD = {
     f"{'a' * 64}.svc:9093": "a label of 64 characters, 63 is the most",
     f"{'a.' * 127}b:9093": "has 255 characters, 253 is the most",
     "bücher.example:9093": "not ASCII: write it as xn--bcher-kva.example",
-    "h 1:9093": "has a ' ', which no host name has",
+    "h 1:9093": "has a ' ', which host names cannot have",
     "h1/x:9093": "has a '/'",
     "h1\0:9093": "has a '\\x00'",
     "user@h1:9093": "has a '@'",
-    "http://h1:9093": "'http' in front of it is not wanted",
-    "PLAINTEXT://[::1]:9093": "'PLAINTEXT' in front of it is not wanted",
+    "http://h1:9093": "'http' in front of it is not allowed",
+    "PLAINTEXT://[::1]:9093": "'PLAINTEXT' in front of it is not allowed",
     "::1:9093": "write an IPv6 address in brackets, as in [::1]:9093",
-    "fe80::1": "an IPv6 address stands in brackets",
+    "fe80::1": "write an IPv6 address in brackets",
     "[::1:9093": "the bracket of an IPv6 address is not closed",
     "[::1]": "the port is missing",
     "[::1]9093": "there is '9093' between the host and the port",
@@ -113,20 +113,20 @@ def test_only_what_is_listened_on_may_be_every_address_or_any_port(name: str) ->
 def test_no_voter_is_at_every_address(host: str) -> None:
     bare = host.strip("[]")
     assert is_everywhere(bare)
-    with pytest.raises(ValueError, match="nobody can reach"):
+    with pytest.raises(ValueError, match="no other machine can reach"):
         parse_voters(f"1@{host}:9093")
     voters = VoterSet([Voter(ReplicaKey(1), (Endpoint(LISTENER_NAME, bare, 9093),))])
-    with pytest.raises(UsageError, match="voter 1: nobody can reach"):
+    with pytest.raises(UsageError, match="voter 1: no other machine can reach"):
         check_options(FormatOptions("A" * 22, 1, Uuid(b"\1" * 16), voters, LogKind.USER))
 
 
 @pytest.mark.parametrize("host", ["255.255.255.255", "224.0.0.1", "ff02::1", "::ffff:239.1.2.3"])
 def test_nobody_is_at_the_address_of_many(host: str) -> None:
-    with pytest.raises(AddressError, match="it stands for many machines"):
+    with pytest.raises(AddressError, match="it is the address of many machines"):
         check_reachable(host)
-    with pytest.raises(ConfigError, match="it stands for many machines"):
+    with pytest.raises(ConfigError, match="it is the address of many machines"):
         combine(from_arguments({"voters": f"1@[{host}]:9093" if ":" in host else f"1@{host}:9093"}))
-    with pytest.raises(AddressError, match="it stands for many machines"):
+    with pytest.raises(AddressError, match="it is the address of many machines"):
         parse_address(f"[{host}]:0" if ":" in host else f"{host}:0", port_min=0)
 
 

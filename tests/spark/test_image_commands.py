@@ -74,7 +74,7 @@ def test_a_cluster_without_a_record_is_told_of(
     assert second["cluster_id"] == ID
     assert f"{EMPTY} could not be looked at: none of its logs" in page.read_text()
     assert main(["spark", "placement", str(empty)]) == 1
-    assert f"cluster {EMPTY} could not be looked at: none of its logs" in capsys.readouterr().out
+    assert f"cluster {EMPTY} could not be checked: none of its logs" in capsys.readouterr().out
     for words in ([whole, "--from", "1800", "--to", "1836"], [str(empty), "--with", str(CLUSTER)]):
         assert main(["spark", "image-diff", *words]) == 1
         assert "not compared: none of its logs has a record to look at" in capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_empty_replicas_make_no_majority_and_user_logs_are_no_clusters(
     for each in (replicas / "c2" / LOG_DIRECTORY).glob("*.checkpoint"):
         each.unlink()
     assert main(["spark", "placement", str(replicas)]) == 1
-    assert "could not be looked at: of 3 replicas of cluster" in capsys.readouterr().out
+    assert "could not be checked: of 3 replicas of cluster" in capsys.readouterr().out
 
 
 def test_what_changed_is_told_of_each_cluster(

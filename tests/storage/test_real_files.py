@@ -267,10 +267,10 @@ def test_nothing_is_written_into_a_directory_that_was_put_in_the_place_of_a_runn
     os.rename(tmp_path / "backup", root / directory)
     before = contents(root)
     if is_closed:
-        with pytest.raises(DirectoryReplaced, match="another directory lies here now"):
+        with pytest.raises(DirectoryReplaced, match="no longer the directory that was opened"):
             data.close()
     else:
-        with pytest.raises(DirectoryReplaced, match="another directory lies here now") as refused:
+        with pytest.raises(DirectoryReplaced, match="no longer the directory that was opened") as refused:
             append_beyond_a_segment(data, kernels)
         data.close(refused.value)
     assert contents(root) == before
@@ -293,7 +293,7 @@ def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(kernels: Kernel
     formatted(tmp_path, kernels)
     segment = next((tmp_path / LOG_DIRECTORY).glob("*.log"))
     segment.chmod(0)
-    with unprivileged(), pytest.raises(DirectoryError, match=r"Permission denied; look at owner"):
+    with unprivileged(), pytest.raises(DirectoryError, match=r"Permission denied; check its owner"):
         DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
     segment.chmod(0o600)
     DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()).close()  # not condemned

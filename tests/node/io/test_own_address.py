@@ -144,6 +144,6 @@ def test_a_bad_host_in_what_a_directory_says_of_another_voter_ends_nobody(tmp_pa
             assert time.monotonic() < until
             time.sleep(0.01)
         assert "an empty label" in found[0].reason
-        assert "nobody can reach 0.0.0.0" in found[1].reason
+        assert "no other machine can reach 0.0.0.0" in found[1].reason
         assert quorum._node.error is None
         quorum._node.abort()  # its last words would wait for a majority

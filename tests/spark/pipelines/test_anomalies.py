@@ -268,7 +268,7 @@ def test_replicas_that_share_nothing_are_named_and_nothing_is_said_of_them(capsy
     report = as_report(anomalies(signals_of(both)))
     assert "no majority" in report["clusters"][0]["unchecked"]
     spark_anomalies.show(report)
-    assert capsys.readouterr().out.endswith("1 clusters: nothing unusual; 1 could not be looked at\n")
+    assert capsys.readouterr().out.endswith("1 clusters: nothing unusual; 1 could not be checked\n")
     assert spark_anomalies.verdict(report) == 1
     assert spark_anomalies.verdict(as_report(anomalies(signals_of(records(day(hours=1), 1))))) == 0
 

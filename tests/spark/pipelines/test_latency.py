@@ -150,7 +150,7 @@ def test_a_log_of_another_tool_is_read(tmp_path: Path) -> None:
         ("{}", "neither a result of `fastquorum load` nor a trace"),
         ("{", "Expecting property name"),
         ("#[nothing]\n", "it holds no histogram"),
-        ("1,2,3,HISTFAAA\n", "line 1: this is no histogram"),
+        ("1,2,3,HISTFAAA\n", "line 1: this is not a histogram"),
         ("a,b\n", "line 1 is not of an HdrHistogram log"),
         (json.dumps({"format": "fastquorum.load/1"}), "a result that lacks 'plan'"),
         (json.dumps({"traceEvents": [{"ph": "X"}]}), "a trace with an event that lacks 'pid'"),

@@ -55,7 +55,7 @@ EPOCHS = f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}"
 TEXTS = {
     fifo: "is a FIFO, not a file",
     listening: "is a socket, not a file",
-    loop: "symbolic links go round in circles",
+    loop: "symbolic links form a loop",
     behind_a_file: "is a link to what is not there",
 }
 ODD = pytest.mark.parametrize("make", TEXTS)

@@ -75,22 +75,15 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--sweep",
         action="store_true",
-        help="double the rate, from --rate or 1k, until the quorum does not keep up; find the knee; then offer twice "
-        "the knee",
+        help="double the rate, from --rate or 1k, until the quorum falls behind; find the knee; then offer twice that",
     )
     group.add_argument(
-        "--seconds",
-        metavar="S",
-        type=positive_seconds,
-        help="length of each measured run (default: 10; with --sweep: 5)",
+        "--seconds", metavar="S", type=positive_seconds, help="time of each run (default: 10; with --sweep: 5)"
     )
     group.add_argument("--warmup", metavar="S", type=seconds, default=2.0, help="warm-up before measuring (default: 2)")
     group.add_argument("--workload", choices=WORKLOADS, default="values", help="what is appended (default: values)")
     group.add_argument(
-        "--record-bytes",
-        metavar="B",
-        type=positive,
-        help="size of a value, for the workloads values and keys (default: 100)",
+        "--record-bytes", metavar="B", type=positive, help="size of a value, in values and keys (default: 100)"
     )
     group.add_argument("--batch", metavar="N", type=positive, help="records an append (default: 1; topics 9, isr 20)")
     group.add_argument(
@@ -130,9 +123,7 @@ def _add_quorum(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--bootstrap", metavar="HOST:PORT,...", help="load this quorum, and start none")
     group.add_argument("--topic", metavar="NAME", help=f"what clients call the log (default: {TOPIC})")
     group.add_argument(
-        "--data",
-        metavar="DIR",
-        help="directory for the started nodes' data, on the disk to measure (default: temporary)",
+        "--data", metavar="DIR", help="where the nodes' data goes: the disk to measure (default: temporary)"
     )
     group.add_argument("--keep", action="store_true", help="keep the nodes' directories, and print where they are")
     group.add_argument("--config", metavar="FILE", help="settings of the started nodes, properties or .toml")
@@ -146,9 +137,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--png", metavar="DIR", help="charts as PNG files (needs matplotlib: the extra [bench])")
     group.add_argument("--hdr", metavar="PREFIX", help="PREFIX.hlog and PREFIX.hgrm, for HdrHistogram's tools")
     group.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="the stages of each node's last batches, for Perfetto (ui.perfetto.dev)",
+        "--trace", metavar="FILE", help="the stages of each node's last batches, for Perfetto (ui.perfetto.dev)"
     )
     group.add_argument("--history", metavar="DIR", help="save the result there as a JSON file")
     add_format(group)  # type: ignore[arg-type]

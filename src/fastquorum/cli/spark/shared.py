@@ -80,9 +80,7 @@ def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") ->
     )
     add_html(parser)
     parser.add_argument(
-        "--append",
-        metavar="DIR",
-        help="add to the history there: Parquet, with the time of the run in every row",
+        "--append", metavar="DIR", help="add to the history there: Parquet, with the time of the run in every row"
     )
     if master is None:
         parser.add_argument("--master", metavar="URL", help="run on this Spark, as local[*] (default: in this process)")
