@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from bench.figures.figure import Goal, Measured, Row, Setting, alone, folder, over
 from bench.figures.trio import SOON, Node
 from fastquorum.config import QuorumConfig
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.load.running import NOT_SENT, Wish
 from fastquorum.load.runs import DOUBLINGS_MAX, Runs, Watching, keeps_up
 from fastquorum.load.stage import local_stage
@@ -48,7 +48,7 @@ def measure(setting: Setting, directory: Path) -> Measured:
 
 
 def _offer(setting: Setting, directory: Path, load: Load, rounds: int, seconds: float, measured: Measured) -> None:
-    plan = Plan(
+    plan = LoadPlan(
         records_per_s=load.records_per_s,
         records_per_append=load.records_per_append,
         seconds=seconds,

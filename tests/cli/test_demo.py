@@ -17,7 +17,7 @@ from rich.console import Console
 
 from fastquorum.cli.demo import nodes, play
 from fastquorum.cli.demo.appender import Acknowledged
-from fastquorum.cli.demo.outcomes import Outcome
+from fastquorum.cli.demo.outcomes import DemoOutcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.cli.demo.verdict import judge
 from fastquorum.data import carried_records
@@ -185,7 +185,7 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
     def forget(directories: Sequence[str]) -> None:
         cut_batches(directories[0], kernels, 1)
 
-    options = play.Options(nodes=1, keep=str(tmp_path / "kept"))
+    options = play.DemoOptions(nodes=1, keep=str(tmp_path / "kept"))
     assert play.play(options, JsonScreen(), before_verdict=forget) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "red"
@@ -207,7 +207,7 @@ def test_bad_arguments_start_nothing(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
 
-    def never(*_: object) -> nodes.Nodes:
+    def never(*_: object) -> nodes.DemoNodes:
         raise AssertionError("nodes were started")
 
     monkeypatch.setattr(play, "start_nodes", never)
@@ -276,7 +276,7 @@ def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is
     with screen.progress(3) as advance:
         for _ in range(3):
             advance()
-    outcome = Outcome(**played.report)
+    outcome = DemoOutcome(**played.report)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), None)
     cut_batches(copies[0], kernels, 1)
     screen.verdict(outcome, judge(copies, ledger_of(played), kernels), "/kept")

@@ -3,7 +3,7 @@
 import pytest
 
 from fastquorum.cli.shell.columns import in_columns
-from fastquorum.cli.shell.commands import Shell
+from fastquorum.cli.shell.commands import ShellSession
 from fastquorum.cli.shell.nodes import Directory, Leaf, tree_of
 from fastquorum.cli.shell.paths import find, path_text
 from fastquorum.cli.shell.prompt import offered
@@ -89,12 +89,12 @@ def test_a_file_has_nothing_below() -> None:
 )
 def test_what_tab_offers(line: str, words: list[str]) -> None:
     image = EMPTY.apply([UserScramCredentialRecord(name="a b", mechanism=1)])
-    shell = Shell(lambda: tree_of(image, Place()), print)
+    shell = ShellSession(lambda: tree_of(image, Place()), print)
     assert offered(shell, line) == words
 
 
 def test_tab_starts_from_where_one_stands() -> None:
-    shell = Shell(lambda: tree_of(EMPTY, Place()), print)
+    shell = ShellSession(lambda: tree_of(EMPTY, Place()), print)
     shell.working = ("image", "topics")
     assert offered(shell, "ls b") == ["byId/", "byName/"]
     assert offered(shell, "ls ../to") == ["../topics/"]

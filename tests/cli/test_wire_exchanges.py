@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.cli.wire.exchanges import NOT_ANSWERED, REQUEST_COST_BYTES, Exchange, Exchanges
-from fastquorum.cli.wire.frames import HEAD_BYTES, PLAUSIBLE_BYTES_MAX, Frame, FrameCutter
+from fastquorum.cli.wire.exchanges import NOT_ANSWERED, REQUEST_COST_BYTES, Exchanges, WireExchange
+from fastquorum.cli.wire.frames import HEAD_BYTES, PLAUSIBLE_BYTES_MAX, CapturedFrame, FrameCutter
 from fastquorum.cli.wire.recording import Origin, error_codes, exchange_line, table_row
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.messages.produce import ProduceRequest
@@ -37,7 +37,7 @@ class Connection:
     """Exchanges with a clock that counts."""
 
     def __init__(self, frame_bytes_max: int = 10_000) -> None:
-        self.seen: list[Exchange] = []
+        self.seen: list[WireExchange] = []
         self.exchanges = Exchanges(self.seen.append, frame_bytes_max)
         self.now_us = 0
 
@@ -140,7 +140,7 @@ def test_a_stream_that_is_not_kafkas_is_let_go_of() -> None:
 
 def test_no_frame_is_too_odd_to_be_written_down() -> None:
     chance = random.Random(7)
-    seen: list[Exchange] = []
+    seen: list[WireExchange] = []
     pairs = list(zip(frames()[::2], frames()[1::2], strict=True))
     for _ in range(1000):
         exchanges = Exchanges(seen.append, 5000)
@@ -183,7 +183,7 @@ def test_frames_come_out_the_same_however_the_stream_is_cut(
 ) -> None:
     stream = b"".join(map(framed, frames)) + framed(bytes(1000) + tail)[: len(tail)]
     cutter = FrameCutter(limit)
-    found: list[Frame] = []
+    found: list[CapturedFrame] = []
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     for start, end in itertools.pairwise(edges):
         found += cutter.feed(stream[start:end])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fastquorum.cli.wire.batches import inside_batches
-from fastquorum.cli.wire.compare import DEFAULT_IGNORED, Difference, Ignored, differences
+from fastquorum.cli.wire.compare import DEFAULT_IGNORED, FieldDifference, Ignored, differences
 from fastquorum.kernels import load
 from fastquorum.wire import (
     ApiKey,
@@ -457,7 +457,7 @@ def test_batches_are_compared_inside() -> None:
         return base64.b64encode(data).decode()
 
     def found(one: str, other: str) -> list[str]:
-        return [each.path for each in inside_batches(Difference("topics[0].records", one, other))]
+        return [each.path for each in inside_batches(FieldDifference("topics[0].records", one, other))]
 
     assert found(records(b"x"), records(b"x", epoch=2)) == ["topics[0].records[0].leaderEpoch"]
     assert found(records(b"x"), records(b"y")) == ["topics[0].records[0].records[0].value"]
@@ -472,11 +472,11 @@ def test_batches_are_compared_inside() -> None:
     assert found(records(b"x"), cut) == ["topics[0].records"]
     damaged = base64.b64encode(base64.b64decode(records(b"x"))[:-2] + b"?\0").decode()
     assert "topics[0].records[0].isCrcValid" in found(records(b"x"), damaged)
-    assert str(next(inside_batches(Difference("name", "x", "y")))) == 'name: "x" was recorded, now "y"'
+    assert str(next(inside_batches(FieldDifference("name", "x", "y")))) == 'name: "x" was recorded, now "y"'
 
 
 def test_long_texts_are_shown_where_they_differ() -> None:
-    shown = str(Difference("records", "A" * 500 + "B" * 500, "A" * 500 + "C" * 10))
+    shown = str(FieldDifference("records", "A" * 500 + "B" * 500, "A" * 500 + "C" * 10))
     assert shown.startswith('records: ..."AAAAAAAABBBB')
     assert "(1000 characters) was recorded, now" in shown
     assert len(shown) < 250

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastquorum.load.hdr import Histogram
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT, Result
 
 MACHINE = {"cpu": "a <fast> one", "cpus": 2, "kernel": "Linux 6", "version": "0", "file_system": "ext4 on /dev/x"}
@@ -22,7 +22,7 @@ def result(rate: float = 1000.0, latency_us: int = 500, **more: Any) -> Result:
         "format": FORMAT,
         "version": "0.1",
         "started": "2026-11-01T10:00:00+00:00",
-        "plan": Plan(records_per_s=rate, seconds=2.0).as_json(),
+        "plan": LoadPlan(records_per_s=rate, seconds=2.0).as_json(),
         "latency_us": histogram.as_us(),
         "offered_per_s": rate,
         "achieved_per_s": rate * 0.99,

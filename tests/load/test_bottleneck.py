@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastquorum.load.processes import Message
-from fastquorum.load.recorded import Recorded
+from fastquorum.load.recorded import RecordedRun
 from tests.cli.conftest import in_process
 from tests.privileges import compiled
 from tests.process.faults.slow_disk import SHIM, SlowDisk
@@ -32,9 +32,9 @@ def recorded(
     not_sent: int = 0,
     leaderless_s: float = 0.0,
     failed: int = 0,
-) -> Recorded:
+) -> RecordedRun:
     """A second's schedule."""
-    found = Recorded(0, 1.0)
+    found = RecordedRun(0, 1.0)
     fields = {
         "at_ns": int(took_s * SECOND),
         "sent": sent,

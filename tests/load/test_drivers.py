@@ -16,12 +16,12 @@ from fastquorum.kernels import load as load_kernels
 from fastquorum.load.driving import kafka_driver
 from fastquorum.load.driving.generating import Driver, Job, generate
 from fastquorum.load.driving.kafka_driver import KafkaDriver
-from fastquorum.load.driving.leader_search import Found, LeaderWatch, find_leader
+from fastquorum.load.driving.leader_search import FoundLeader, LeaderWatch, find_leader
 from fastquorum.load.driving.payloads import Payloads, make_payloads
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.tally import LoadTally
 from fastquorum.load.driving.wire_driver import REQUEST_BYTES, REQUESTS_MAX, WireDriver
-from fastquorum.load.plan import TOPIC, Plan
+from fastquorum.load.plan import TOPIC, LoadPlan
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, stalled, trio
 from tests.cli.conftest import free_port
@@ -43,11 +43,11 @@ def endpoint_of(quorum: fastquorum.sync.Quorum) -> Endpoint:
     return Endpoint(LISTENER_NAME, host, int(port))
 
 
-def silent() -> Tally:
-    return Tally(Reports(), 0, 0)
+def silent() -> LoadTally:
+    return LoadTally(Reports(), 0, 0)
 
 
-def wire(quorum: fastquorum.sync.Quorum, led_by: list[Found]) -> WireDriver:
+def wire(quorum: fastquorum.sync.Quorum, led_by: list[FoundLeader]) -> WireDriver:
     return WireDriver([endpoint_of(quorum)], TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, led_by.append)
 
 
@@ -58,8 +58,8 @@ def kafka(quorum: fastquorum.sync.Quorum) -> KafkaDriver:
 def drive(driver: Driver, payloads: Payloads, reports: Reports, appends: int) -> None:
     """All of them at once: the schedule lies in the past."""
     start_ns = time.monotonic_ns() - SECOND
-    schedule = Schedule(Plan(records_per_s=appends * 10), 0.1, 1)
-    tally = Tally(reports, 1, start_ns)
+    schedule = Schedule(LoadPlan(records_per_s=appends * 10), 0.1, 1)
+    tally = LoadTally(reports, 1, start_ns)
     driver.retarget(tally)
     times = {"end_ns": start_ns + SECOND, "overtime_ns": TIMEOUT_NS}
     generate(driver, Job(payloads, tally, start_ns, 10_000, TIMEOUT_NS, schedule, **times))
@@ -76,7 +76,7 @@ def values_of(quorum: fastquorum.sync.Quorum) -> list[tuple[bytes | None, bytes 
 @pytest.mark.parametrize("workload", ["values", "keys", "topics"])
 def test_what_is_acknowledged_is_in_the_log(quorum: fastquorum.sync.Quorum, name: str, workload: str) -> None:
     count = 9 if workload == "topics" else 1
-    payloads = make_payloads(Plan.from_json({"workload": workload, "records_per_append": count}))
+    payloads = make_payloads(LoadPlan.from_json({"workload": workload, "records_per_append": count}))
     expected = [
         (each.keys[nth] if each.keys else None, each.bare_values[nth])
         for each in payloads.appends[:300]
@@ -93,9 +93,9 @@ def test_what_is_acknowledged_is_in_the_log(quorum: fastquorum.sync.Quorum, name
 
 
 def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync.Quorum) -> None:
-    reports, led_by = Reports(), list[Found]()
+    reports, led_by = Reports(), list[FoundLeader]()
     driver = wire(quorum, led_by)
-    drive(driver, make_payloads(Plan()), reports, 5000)
+    drive(driver, make_payloads(LoadPlan()), reports, 5000)
     driver.close()
     assert (len(reports.latencies), reports.errors) == (5000, {})
     assert len(values_of(quorum)) == 5000 > REQUESTS_MAX
@@ -105,12 +105,12 @@ def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync
 def test_a_leader_that_goes_leaves_outcomes_unknown_and_the_next_one_is_found(tmp_path: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     options = {"node_id": 1, "voters": f"1@{listen}", "cluster_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
-    reports, led_by = Reports(), list[Found]()
-    payloads = make_payloads(Plan())
+    reports, led_by = Reports(), list[FoundLeader]()
+    payloads = make_payloads(LoadPlan())
     with fastquorum.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
         quorum.wait_ready(10)
         driver = wire(quorum, led_by)
-        driver.retarget(Tally(reports, 1, 0))
+        driver.retarget(LoadTally(reports, 1, 0))
         driver.offer(payloads.take(1), time.monotonic_ns())
         quorum.close()
     while driver.in_flight:
@@ -136,12 +136,12 @@ def test_a_leader_that_goes_leaves_outcomes_unknown_and_the_next_one_is_found(tm
 def test_what_is_given_up_is_counted_and_not_heard_of_again(quorum: fastquorum.sync.Quorum) -> None:
     driver = wire(quorum, [])
     with stalled(quorum):
-        driver.offer(make_payloads(Plan()).take(50), time.monotonic_ns())
+        driver.offer(make_payloads(LoadPlan()).take(50), time.monotonic_ns())
         driver.abandon("timeout")
     assert driver._tally.errors["timeout"] == 50
     assert driver.in_flight == 0
     reports = Reports()
-    drive(driver, make_payloads(Plan()), reports, 20)
+    drive(driver, make_payloads(LoadPlan()), reports, 20)
     driver.close()
     assert (len(reports.latencies), reports.errors) == (20, {})
 
@@ -156,7 +156,7 @@ def test_the_log_goes_by_its_name_and_nothing_else_is_written_to(tmp_path: Path)
 
 
 def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_path: Path) -> None:
-    payloads, count = make_payloads(Plan(record_bytes=REQUEST_BYTES // 4)), 10 * REQUESTS_MAX
+    payloads, count = make_payloads(LoadPlan(record_bytes=REQUEST_BYTES // 4)), 10 * REQUESTS_MAX
     with trio(tmp_path) as nodes:
         bootstrap = [endpoint_of(node) for node in nodes.nodes.values()]
         driver = WireDriver(bootstrap, TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, lambda found: None)
@@ -203,7 +203,7 @@ class CountedBootstrap(list[Endpoint]):
 def test_a_watch_tells_of_every_leader_once_however_often_it_asks(tmp_path: Path) -> None:
     with trio(tmp_path) as nodes:
         endpoints = {node_id: endpoint_of(node) for node_id, node in nodes.nodes.items()}
-        found, bootstrap = Queue[Found](), CountedBootstrap(endpoints.values())
+        found, bootstrap = Queue[FoundLeader](), CountedBootstrap(endpoints.values())
         with LeaderWatch(bootstrap, TOPIC, found.put) as watch:
             led_by = [found.get_nowait()]  # the first one before anything else is done
             bootstrap.wait_next_request()

@@ -15,15 +15,15 @@ from fastquorum.load.driving import embedded_asyncio
 from fastquorum.load.driving.embedded import BlockingDriver
 from fastquorum.load.driving.generating import IN_FLIGHT_BOUND, Job, generate
 from fastquorum.load.driving.null_target import AsyncioNullQuorum, own_appends_per_s
-from fastquorum.load.driving.payloads import Append, Payloads
+from fastquorum.load.driving.payloads import Payload, Payloads
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.driving.tally import Tally
-from fastquorum.load.plan import Api, Plan
+from fastquorum.load.driving.tally import LoadTally
+from fastquorum.load.plan import Api, LoadPlan
 
 SECOND = 1_000_000_000
 PATIENT_NS = 60 * SECOND
 """A busy machine may stop the generator for as long as it is given to catch up by itself."""
-PAYLOADS = [Append((b"x",))]
+PAYLOADS = [Payload((b"x",))]
 APIS: tuple[Api, ...] = ("blocking", "asyncio")
 
 
@@ -114,10 +114,10 @@ class Target:
 def run(api: Api, target: Target, reports: Reports, *, rate: float = 10_000, late_s: float = 0.0, **more: Any) -> int:
     """A tenth of a second of schedule that began `late_s` ago."""
     start_ns = time.monotonic_ns() - int(late_s * SECOND)
-    schedule = Schedule(Plan(records_per_s=rate), 0.1, 1)
+    schedule = Schedule(LoadPlan(records_per_s=rate), 0.1, 1)
     times = {"timeout_ns": 10 * SECOND, "end_ns": start_ns + SECOND // 10, "overtime_ns": PATIENT_NS}
     fields = {"in_flight_max": 10_000, **times, **more}
-    job = Job(Payloads(PAYLOADS), Tally(reports, 1, start_ns), start_ns, schedule=schedule, **fields)
+    job = Job(Payloads(PAYLOADS), LoadTally(reports, 1, start_ns), start_ns, schedule=schedule, **fields)
     if api == "asyncio":
 
         async def main() -> int:
@@ -198,7 +198,7 @@ def test_an_order_to_end_ends_it(api: Api) -> None:
 def test_the_closed_loop_keeps_so_many_in_flight(api: Api) -> None:
     reports, target = Reports(), Target()
     now = time.monotonic_ns()
-    job = Job(Payloads(PAYLOADS), Tally(reports, 1, now), now, 8, SECOND, None, end_ns=now + SECOND // 20)
+    job = Job(Payloads(PAYLOADS), LoadTally(reports, 1, now), now, 8, SECOND, None, end_ns=now + SECOND // 20)
     if api == "asyncio":
 
         class Yielding(Target):
@@ -248,9 +248,9 @@ class OneHandle(AsyncioNullQuorum):
 @pytest.mark.parametrize("target", [AsyncioNullQuorum, OneHandle])
 def test_what_is_done_already_is_not_waited_for(target: type[AsyncioNullQuorum]) -> None:
     """The measure of the generator itself would be one of its waits."""
-    schedule = Schedule(Plan(records_per_s=1_000_000.0, records_per_append=1), 0.002, 0)
+    schedule = Schedule(LoadPlan(records_per_s=1_000_000.0, records_per_append=1), 0.002, 0)
     began = time.monotonic_ns()
-    tally = Tally(lambda header, samples: None, 0, began)
+    tally = LoadTally(lambda header, samples: None, 0, began)
     job = Job(Payloads(PAYLOADS), tally, began - SECOND, 2_000, PATIENT_NS, schedule, end_ns=began + PATIENT_NS)
     selector = _Selector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:

@@ -6,16 +6,16 @@ import pytest
 
 from fastquorum.data import carried_records
 from fastquorum.errors import UsageError
-from fastquorum.load.driving.payloads import KEY_BYTES, Append, Payloads, default_records_per_append, make_payloads
-from fastquorum.load.plan import WORKLOADS, Plan
+from fastquorum.load.driving.payloads import KEY_BYTES, Payload, Payloads, default_records_per_append, make_payloads
+from fastquorum.load.plan import WORKLOADS, LoadPlan
 from fastquorum.wire.records.metadata import decode_metadata_record
 
 METADATA = ("topics", "isr", "heartbeats", "golden")
 
 
-def plan(workload: str, **more: object) -> Plan:
+def plan(workload: str, **more: object) -> LoadPlan:
     fields = {"workload": workload, "records_per_append": default_records_per_append(workload), **more}
-    return Plan.from_json(fields)
+    return LoadPlan.from_json(fields)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -70,11 +70,11 @@ def test_records_too_small_for_a_key_are_refused() -> None:
 
 
 def test_payloads_never_end() -> None:
-    payloads = Payloads([Append((bytes([number]),)) for number in range(5)])
+    payloads = Payloads([Payload((bytes([number]),)) for number in range(5)])
     taken = [each.values[0][0] for size in (3, 4, 12, 0, 1) for each in payloads.take(size)]
     assert taken == [number % 5 for number in range(20)]
 
 
 def test_a_single_value_is_appended_as_such() -> None:
-    assert Append((b"a",)).as_appended == b"a"
-    assert Append((b"a", b"b")).as_appended == (b"a", b"b")
+    assert Payload((b"a",)).as_appended == b"a"
+    assert Payload((b"a", b"b")).as_appended == (b"a", b"b")

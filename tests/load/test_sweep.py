@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.load.result import Result
 from fastquorum.load.running import Kill, Wish
 from fastquorum.load.runs import BISECTIONS, DOUBLINGS_MAX, Runs, Watching
@@ -16,11 +16,11 @@ class Known(Runs):
     """Measures nothing: the quorum takes `capacity` records a second and refuses the rest."""
 
     def __init__(self, capacity: float, wish: Wish, watching: Watching) -> None:
-        plan = Plan(records_per_s=1000.0, warmup_s=0)
+        plan = LoadPlan(records_per_s=1000.0, warmup_s=0)
         super().__init__(cast(Stage, None), plan, MACHINE, wish, watching)
         self.capacity = capacity
 
-    def _measure(self, plan: Plan, kill: Kill | None) -> Result:
+    def _measure(self, plan: LoadPlan, kill: Kill | None) -> Result:
         rate = plan.records_per_s
         assert rate is not None
         achieved = min(rate, self.capacity)

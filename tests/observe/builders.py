@@ -14,10 +14,10 @@ from fastquorum.node.lane.tallies import Moved, RefusedAppends
 from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
 from fastquorum.node.ports import Unreachable
-from fastquorum.observe.families import View
-from fastquorum.observe.process import Process
+from fastquorum.observe.families import NodeView
+from fastquorum.observe.process import ProcessFigures
 from fastquorum.observe.stages import counted
-from fastquorum.observe.window import Window
+from fastquorum.observe.window import RecentWindow
 from fastquorum.raft.tally import Elections
 from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint
@@ -117,13 +117,13 @@ STAGES: Stages = {
 
 def view(
     metrics: NodeMetrics = LEADER, before: NodeMetrics | None = None, stages: Stages = STAGES, added: Stages = STAGES
-) -> View:
+) -> NodeView:
     """`stages` are those of `before`, and `added` the same some time later."""
-    window = Window()
+    window = RecentWindow()
     if before is not None:
         window.add(before, counted(stages))
     now = counted(added)
-    return View(metrics, now, window.add(metrics, now), Process(1.5, 1 << 20, 12, 1024, 1.7e9), True)
+    return NodeView(metrics, now, window.add(metrics, now), ProcessFigures(1.5, 1 << 20, 12, 1024, 1.7e9), True)
 
 
 class Strict(NamedTuple):

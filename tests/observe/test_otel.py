@@ -18,7 +18,7 @@ from opentelemetry.sdk.resources import Resource
 from fastquorum import sync
 from fastquorum.errors import ConfigError
 from fastquorum.node.settings.parsing import url
-from fastquorum.observe.families import View
+from fastquorum.observe.families import NodeView
 from fastquorum.observe.otel import Pusher, metrics_data
 from fastquorum.observe.recorder import Recorder
 from tests.api.nodes import QUICK, WAIT_S
@@ -86,7 +86,7 @@ class Failing:
 class Looking:
     """A recorder of a node that always has the same numbers."""
 
-    def look(self, _: float) -> View:
+    def look(self, _: float) -> NodeView:
         return view()
 
 

@@ -22,7 +22,7 @@ IN_FLIGHT_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LoadPlan:
     """One run at one offered load. Rates count records, in flight counts appends."""
 
     driver: Driver = "embedded"

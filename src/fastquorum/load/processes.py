@@ -13,7 +13,7 @@ from typing import IO, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.load.worker import Options
+from fastquorum.load.worker import WorkerOptions
 from fastquorum.observe.process import cpu_s_of
 
 CLOSE_S: Final = 8.0
@@ -36,7 +36,7 @@ class WorkerProcess:
     """A worker that was started; it need not be well."""
 
     def __init__(
-        self, node_id: int, options: Options, errors_path: str, messages: "queue.SimpleQueue[Message]"
+        self, node_id: int, options: WorkerOptions, errors_path: str, messages: "queue.SimpleQueue[Message]"
     ) -> None:
         self.node_id = node_id
         """-1: it has no node."""

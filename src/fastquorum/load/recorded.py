@@ -22,7 +22,7 @@ MINIMUM_LATE_NS: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class Point:
+class TimelinePoint:
     """One interval of the timeline. Counts are of appends."""
 
     t_s: float
@@ -38,7 +38,7 @@ class Point:
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedRun:
     """One phase."""
 
     start_ns: int
@@ -46,7 +46,7 @@ class Recorded:
     latencies: Histogram = field(default_factory=Histogram)
     lateness: Histogram = field(default_factory=Histogram)
     errors: Counter[str] = field(default_factory=Counter)
-    points: list[Point] = field(default_factory=list)
+    points: list[TimelinePoint] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     sent: int = 0
     acknowledged_in_time: int = 0
@@ -86,7 +86,7 @@ class Recorded:
         before_s = self.points[-1].t_s if self.points else 0.0
         figures = histogram.as_us()
         self.points.append(
-            Point(
+            TimelinePoint(
                 t_s=max(t_s, before_s),
                 span_s=max(t_s - before_s, 0.0),
                 sent=fields["sent"],

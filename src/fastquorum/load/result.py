@@ -30,10 +30,10 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fastquorum.load.plan import Plan
-from fastquorum.load.recorded import Recorded
+from fastquorum.load.plan import LoadPlan
+from fastquorum.load.recorded import RecordedRun
 from fastquorum.load.running import Kill
-from fastquorum.load.stage import Election, Stage
+from fastquorum.load.stage import ObservedElection, Stage
 from fastquorum.version import __version__
 
 FORMAT: Final = "fastquorum.load/1"
@@ -42,8 +42,8 @@ Result = dict[str, Any]
 
 
 def result_of(
-    plan: Plan,
-    recorded: Recorded,
+    plan: LoadPlan,
+    recorded: RecordedRun,
     stage: Stage,
     *,
     started: datetime.datetime,
@@ -123,7 +123,7 @@ def _summary(step: Result | None) -> Result | None:
     return {name: step[name] for name in kept}
 
 
-def _elections(elections: Sequence[Election], start_ns: int) -> list[dict[str, Any]]:
+def _elections(elections: Sequence[ObservedElection], start_ns: int) -> list[dict[str, Any]]:
     return [
         {"t_s": (each.at_ns - start_ns) / 1e9, "epoch": each.epoch, "leader": each.leader_id}
         for each in elections

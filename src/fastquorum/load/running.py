@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from fastquorum.errors import NotReady
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.load.processes import Message, WorkerProcess
-from fastquorum.load.recorded import Point, Recorded
+from fastquorum.load.recorded import RecordedRun, TimelinePoint
 from fastquorum.load.stage import ELECTION_S, Stage
 
 LEAD_NS: Final = 200_000_000
@@ -50,13 +50,13 @@ class Kill:
 
 def run_phase(
     stage: Stage,
-    plan: Plan,
+    plan: LoadPlan,
     phase: int,
     seconds: float,
     wish: Wish,
-    on_point: Callable[[Point], None] = lambda point: None,
+    on_point: Callable[[TimelinePoint], None] = lambda point: None,
     kill: Kill | None = None,
-) -> Recorded:
+) -> RecordedRun:
     """One phase, from its first arrival until the last fate is known. Phases of a stage are numbered from 0."""
     return _Phase(stage, plan, phase, seconds, wish, on_point, kill).run()
 
@@ -65,11 +65,11 @@ class _Phase:
     def __init__(
         self,
         stage: Stage,
-        plan: Plan,
+        plan: LoadPlan,
         phase: int,
         seconds: float,
         wish: Wish,
-        on_point: Callable[[Point], None],
+        on_point: Callable[[TimelinePoint], None],
         kill: Kill | None,
     ) -> None:
         self._stage = stage
@@ -79,7 +79,7 @@ class _Phase:
         self._on_point = on_point
         self._kill = kill
         self._schedule = None if plan.closed else Schedule(plan, seconds, plan.seed + phase)
-        self._recorded = Recorded(0, seconds)
+        self._recorded = RecordedRun(0, seconds)
         self._current: WorkerProcess | None = None
         """The worker that generates; None while there is no leader."""
         self._is_ending = False
@@ -89,7 +89,7 @@ class _Phase:
         self._is_catching_up = False
         self._leaderless_since = 0.0
 
-    def run(self) -> Recorded:
+    def run(self) -> RecordedRun:
         stage, recorded = self._stage, self._recorded
         stage.await_leader()
         stage.prepare(all_nodes=stage.is_embedded and self._kill is not None)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fastquorum.load.hdr import Interval
-from fastquorum.load.plan import Plan
-from fastquorum.load.recorded import Point, Recorded
+from fastquorum.load.plan import LoadPlan
+from fastquorum.load.recorded import RecordedRun, TimelinePoint
 from fastquorum.load.result import Result, result_of, sweep_result
 from fastquorum.load.running import Kill, Wish, run_phase
 from fastquorum.load.stage import Stage
@@ -33,7 +33,7 @@ class Watching:
 
     on_phase: Callable[[str, float], None] = lambda name, seconds: None
     """Called when a phase begins, with its name and seconds."""
-    on_point: Callable[[Point], None] = lambda point: None
+    on_point: Callable[[TimelinePoint], None] = lambda point: None
     on_result: Callable[[Result], None] = lambda result: None
 
 
@@ -42,7 +42,7 @@ class Runs:
     """Phases on one stage."""
 
     stage: Stage
-    plan: Plan
+    plan: LoadPlan
     machine: Mapping[str, Any]
     wish: Wish
     watching: Watching = field(default_factory=Watching)
@@ -103,11 +103,11 @@ class Runs:
         self.watching.on_result(step)
         return step
 
-    def _warm_up(self, plan: Plan) -> None:
+    def _warm_up(self, plan: LoadPlan) -> None:
         if plan.warmup_s and not self.wish.is_over:
             self._phase("warming up", plan, plan.warmup_s, None)
 
-    def _measure(self, plan: Plan, kill: Kill | None) -> Result:
+    def _measure(self, plan: LoadPlan, kill: Kill | None) -> Result:
         started = datetime.datetime.now(datetime.UTC)
         self.stage.observe(self.trace_capacity)
         name = f"{plan.closed} in flight" if plan.closed else f"{plan.records_per_s:,.0f} records/s"
@@ -132,7 +132,7 @@ class Runs:
         result["stages"] = {str(node_id): node.figures() for node_id, node in sorted(observed.items())}
         return result
 
-    def _phase(self, name: str, plan: Plan, seconds: float, kill: Kill | None) -> Recorded:
+    def _phase(self, name: str, plan: LoadPlan, seconds: float, kill: Kill | None) -> RecordedRun:
         self.watching.on_phase(name, seconds)
         self._phases += 1
         return run_phase(self.stage, plan, self._phases, seconds, self.wish, self.watching.on_point, kill)

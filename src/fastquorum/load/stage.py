@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from fastquorum.closing import end_all
 from fastquorum.errors import ConfigError, FastQuorumError, NotReady, UsageError
 from fastquorum.load.observing import Observed, observed_of
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.load.processes import Message, WorkerProcess
-from fastquorum.load.worker import Options
+from fastquorum.load.worker import WorkerOptions
 from fastquorum.loopback import HOST, free_ports
 from fastquorum.types import Endpoint, Uuid
 
@@ -29,7 +29,7 @@ ELECTION_S: Final = 30.0
 ATTEMPTS_MAX: Final = 5
 
 
-class Election(NamedTuple):
+class ObservedElection(NamedTuple):
     """When a new leader first became known, and the leader before it: -1 is none."""
 
     at_ns: int
@@ -57,7 +57,7 @@ class Stage:
         """Where the nodes' directories and everybody's stderr are."""
         self._tracer_pid = tracer_pid
         self.nodes: list[WorkerProcess] = []
-        self.elections: list[Election] = []
+        self.elections: list[ObservedElection] = []
         self._generator: WorkerProcess | None = None
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._leader: WorkerProcess | None = None
@@ -166,7 +166,7 @@ class Stage:
         epoch, leader_id = fields["epoch"], fields["leader_id"]
         if epoch > self._epoch and leader_id >= 0:
             self._epoch = epoch
-            self.elections.append(Election(fields["at_ns"], epoch, leader_id))
+            self.elections.append(ObservedElection(fields["at_ns"], epoch, leader_id))
             self._leader = None
         if epoch == self._epoch and leader_id >= 0:
             led_by = [node for node in self.nodes if node.node_id == leader_id and not node.was_killed]
@@ -176,13 +176,15 @@ class Stage:
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
-    def start_node(self, node_id: int, plan: Plan, node: dict[str, Any], kernels: str) -> None:
-        options = Options(plan=plan.as_json(), node=node, bootstrap=None, kernels=kernels, tracer_pid=self._tracer_pid)
+    def start_node(self, node_id: int, plan: LoadPlan, node: dict[str, Any], kernels: str) -> None:
+        options = WorkerOptions(
+            plan=plan.as_json(), node=node, bootstrap=None, kernels=kernels, tracer_pid=self._tracer_pid
+        )
         self.nodes.append(WorkerProcess(node_id, options, f"{self.root}/node-{node_id}.stderr", self._messages))
 
-    def start_generator(self, plan: Plan, bootstrap: Sequence[Endpoint], kernels: str) -> None:
+    def start_generator(self, plan: LoadPlan, bootstrap: Sequence[Endpoint], kernels: str) -> None:
         addresses = [(each.host, each.port) for each in bootstrap]
-        options = Options(plan=plan.as_json(), node=None, bootstrap=addresses, kernels=kernels, tracer_pid=0)
+        options = WorkerOptions(plan=plan.as_json(), node=None, bootstrap=addresses, kernels=kernels, tracer_pid=0)
         self._generator = WorkerProcess(-1, options, f"{self.root}/generator.stderr", self._messages)
 
     def await_opened(self, count: int) -> None:
@@ -195,7 +197,7 @@ class Stage:
             count -= message.word == "opened"
 
 
-def local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tracer_pid: int = 0) -> Stage:
+def local_stage(plan: LoadPlan, root: str, kernels: str, config_file: str | None, tracer_pid: int = 0) -> Stage:
     """Three nodes on this machine, below `root`, and who drives them; a leader is elected. `tracer_pid`: see
     `worker.Options`."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -207,7 +209,7 @@ def local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tr
     raise AssertionError
 
 
-def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tracer_pid: int) -> Stage:
+def _local_stage(plan: LoadPlan, root: str, kernels: str, config_file: str | None, tracer_pid: int) -> Stage:
     os.makedirs(root)
     ports = free_ports(NODES)
     voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in enumerate(ports, 1))
@@ -231,7 +233,7 @@ def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, t
     return stage
 
 
-def remote_stage(plan: Plan, root: str, bootstrap: Sequence[Endpoint], kernels: str) -> Stage:
+def remote_stage(plan: LoadPlan, root: str, bootstrap: Sequence[Endpoint], kernels: str) -> Stage:
     """A generator in front of a quorum that somebody else runs."""
     os.makedirs(root, exist_ok=True)
     stage = Stage(root)

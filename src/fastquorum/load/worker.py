@@ -28,20 +28,20 @@ from fastquorum.load.driving import embedded_asyncio
 from fastquorum.load.driving.embedded import BlockingDriver
 from fastquorum.load.driving.generating import Driver, Job, generate
 from fastquorum.load.driving.kafka_driver import KafkaDriver
-from fastquorum.load.driving.leader_search import READY_S, Found, LeaderWatch
+from fastquorum.load.driving.leader_search import READY_S, FoundLeader, LeaderWatch
 from fastquorum.load.driving.null_target import own_appends_per_s
 from fastquorum.load.driving.payloads import Payloads, make_payloads
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.tally import LoadTally
 from fastquorum.load.driving.wire_driver import WireDriver
 from fastquorum.load.observing import Observing, allow_tracing
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 Command = dict[str, Any]
 
 
-class Options(TypedDict):
+class WorkerOptions(TypedDict):
     """The argument of a worker's process."""
 
     plan: dict[str, Any]
@@ -110,8 +110,8 @@ class Ears:
 
 
 class Worker:
-    def __init__(self, options: Options) -> None:
-        self.plan = Plan.from_json(options["plan"])
+    def __init__(self, options: WorkerOptions) -> None:
+        self.plan = LoadPlan.from_json(options["plan"])
         self.options = options
         self.voice = Voice()
         self.ears = Ears()
@@ -163,12 +163,12 @@ class Worker:
 
     def job_of(self, command: Command) -> Job:
         """{"phase", "plan", "seconds", "start_ns", "first_tick"}."""
-        plan, start_ns, seconds = Plan.from_json(command["plan"]), command["start_ns"], command["seconds"]
+        plan, start_ns, seconds = LoadPlan.from_json(command["plan"]), command["start_ns"], command["seconds"]
         gc.collect()
         gc.freeze()  # payloads and modules need not be looked at again
         return Job(
             payloads=self.payloads,
-            tally=Tally(self.voice.report, command["phase"], max(start_ns, time.monotonic_ns())),
+            tally=LoadTally(self.voice.report, command["phase"], max(start_ns, time.monotonic_ns())),
             start_ns=start_ns,
             in_flight_max=plan.closed or plan.in_flight_max,
             timeout_ns=int(plan.timeout_s * 1e9),
@@ -241,9 +241,9 @@ def serve_sockets(worker: Worker, bootstrap: list[Endpoint]) -> None:
     """No node: generate through a client."""
     plan = worker.plan
     timeout_ns = int(plan.timeout_s * 1e9)
-    silent = Tally(lambda header, samples: None, -1, 0)
+    silent = LoadTally(lambda header, samples: None, -1, 0)
 
-    def led_by(found: Found) -> None:
+    def led_by(found: FoundLeader) -> None:
         worker.voice.say("leadership", epoch=found.epoch, leader_id=found.node_id, is_self=False)
 
     with contextlib.ExitStack() as stack:
@@ -272,7 +272,7 @@ def cpu_s() -> float:
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
-    options: Options = json.loads(sys.argv[1])
+    options: WorkerOptions = json.loads(sys.argv[1])
     allow_tracing(options["tracer_pid"])
     worker = Worker(options)
     node, bootstrap = options["node"], options["bootstrap"]

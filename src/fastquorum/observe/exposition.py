@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from fastquorum.observe.catalogue import METRICS
-from fastquorum.observe.families import US_PER_S, Labels, Metric, Point, View
+from fastquorum.observe.families import US_PER_S, Labels, Metric, MetricPoint, NodeView
 from fastquorum.observe.own import UP, UP_HELP
 from fastquorum.observe.stages import StageCounts
 
@@ -22,16 +22,16 @@ _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?')
 _ESCAPES: Final = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
-def page(view: View | None) -> str:
+def page(view: NodeView | None) -> str:
     """Everything that is known; None: that the replica does not answer."""
-    lines = list(_lines(_UP, [Point(float(view is not None))]))
+    lines = list(_lines(_UP, [MetricPoint(float(view is not None))]))
     if view is not None:
         for metric in METRICS:
             lines += _lines(metric, list(metric.points(view)))
     return "\n".join(lines) + "\n"
 
 
-def _lines(metric: Metric, points: list[Point]) -> Iterator[str]:
+def _lines(metric: Metric, points: list[MetricPoint]) -> Iterator[str]:
     if not points:
         return
     yield f"# HELP {metric.name} {_escaped(metric.help)}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.observe.process import Process
+from fastquorum.observe.process import ProcessFigures
 from fastquorum.observe.stages import StageCounts
 from fastquorum.observe.window import Recent
 
@@ -13,18 +13,18 @@ Labels = tuple[tuple[str, str], ...]
 US_PER_S: Final = 1_000_000
 
 
-class View(NamedTuple):
+class NodeView(NamedTuple):
     """One node at one moment."""
 
     node: NodeMetrics
     stages: tuple[StageCounts, ...]
     recent: Recent
-    process: Process
+    process: ProcessFigures
     is_ready: bool
     """The verdict of /readyz."""
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """One value of a metric. For a histogram it is a stage's counts; exporters give the bounds in seconds."""
 
     value: float | StageCounts
@@ -39,22 +39,22 @@ class Metric(NamedTuple):
     name: str
     kind: Kind
     help: str
-    points: Callable[[View], Iterable[Point]]
+    points: Callable[[NodeView], Iterable[MetricPoint]]
 
 
-def gauge(name: str, help: str, read: Callable[[View], float | None]) -> Metric:
+def gauge(name: str, help: str, read: Callable[[NodeView], float | None]) -> Metric:
     """One value that goes up and down; not told while it is None."""
     return Metric(name, "gauge", help, _single(read))
 
 
-def counter(name: str, help: str, read: Callable[[View], float | None]) -> Metric:
+def counter(name: str, help: str, read: Callable[[NodeView], float | None]) -> Metric:
     """One value that only grows; not told while it is None."""
     return Metric(name, "counter", help, _single(read))
 
 
-def _single(read: Callable[[View], float | None]) -> Callable[[View], Iterable[Point]]:
-    def points(view: View) -> Iterable[Point]:
+def _single(read: Callable[[NodeView], float | None]) -> Callable[[NodeView], Iterable[MetricPoint]]:
+    def points(view: NodeView) -> Iterable[MetricPoint]:
         value = read(view)
-        return () if value is None else (Point(value),)
+        return () if value is None else (MetricPoint(value),)
 
     return points

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.observe.families import Labels, Metric, Point, View, gauge
+from fastquorum.observe.families import Labels, Metric, MetricPoint, NodeView, gauge
 from fastquorum.observe.stages import SYNC, named
 from fastquorum.types import NO_NODE, TOPIC_NAME
 
@@ -41,23 +41,23 @@ def state_of(node: NodeMetrics) -> str:
     return "observer" if node.role == "follower" and not node.is_voter else node.role
 
 
-def _states(view: View) -> Iterable[Point]:
+def _states(view: NodeView) -> Iterable[MetricPoint]:
     current = state_of(view.node)
-    return (Point(float(state == current), (("current_state", state),)) for state in STATES)
+    return (MetricPoint(float(state == current), (("current_state", state),)) for state in STATES)
 
 
-def _voted_directory(view: View) -> Iterable[Point]:
+def _voted_directory(view: NodeView) -> Iterable[MetricPoint]:
     if view.node.voted_id != NO_NODE:
-        yield Point(1.0, (("current_vote_directory_id", view.node.voted_directory_id),))
+        yield MetricPoint(1.0, (("current_vote_directory_id", view.node.voted_directory_id),))
 
 
-def _flushes(view: View) -> Iterable[Point]:
+def _flushes(view: NodeView) -> Iterable[MetricPoint]:
     syncs = named(view.stages, SYNC)
     if syncs.count:
         for fraction in _QUANTILES:
-            yield Point(syncs.quantile_us(fraction) / 1000, (("quantile", str(fraction)),))
-        yield Point(syncs.sum_us / 1000, suffix="_sum")
-    yield Point(syncs.count or view.node.sync_count, suffix="_count")
+            yield MetricPoint(syncs.quantile_us(fraction) / 1000, (("quantile", str(fraction)),))
+        yield MetricPoint(syncs.sum_us / 1000, suffix="_sum")
+    yield MetricPoint(syncs.count or view.node.sync_count, suffix="_count")
 
 
 def _of_partition(metric: Metric) -> Metric:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastquorum.node.metadata.metrics import ControllerMetrics
-from fastquorum.observe.families import Metric, View, gauge
+from fastquorum.observe.families import Metric, NodeView, gauge
 
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 SNAPSHOTS: Final = "kafka_server_snapshotemitter_"
@@ -17,7 +17,7 @@ _US_PER_MS: Final = 1_000
 
 
 def _of_controller(name: str, help: str, read: Callable[[ControllerMetrics], float]) -> Metric:
-    def value(view: View) -> float | None:
+    def value(view: NodeView) -> float | None:
         controller = view.node.controller
         return None if controller is None else read(controller)
 

@@ -19,7 +19,7 @@ from fastquorum.errors import ConfigError
 from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.settings import parsing as reading
 from fastquorum.observe.catalogue import METRICS
-from fastquorum.observe.families import US_PER_S, Metric, Point, View
+from fastquorum.observe.families import US_PER_S, Metric, MetricPoint, NodeView
 from fastquorum.observe.recorder import Recorder
 from fastquorum.observe.stages import StageCounts
 from fastquorum.observe.window import SAMPLE_US
@@ -161,7 +161,7 @@ class Pusher:
             )
 
 
-def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int) -> "otlp.MetricsData":
+def metrics_data(view: NodeView, resource: "Resource", started_ns: int, now_ns: int) -> "otlp.MetricsData":
     """One node at one moment, as OpenTelemetry's exporters take it."""
     from opentelemetry.sdk.environment_variables import OTEL_RESOURCE_ATTRIBUTES
     from opentelemetry.sdk.metrics import export as otlp
@@ -180,11 +180,11 @@ def metrics_data(view: View, resource: "Resource", started_ns: int, now_ns: int)
     return otlp.MetricsData([otlp.ResourceMetrics(resource, [scope], "")])
 
 
-def _has_value(point: Point) -> bool:
+def _has_value(point: MetricPoint) -> bool:
     return isinstance(point.value, StageCounts) or not math.isnan(point.value)
 
 
-def _converted(metric: Metric, points: list[Point], started_ns: int, now_ns: int) -> "list[otlp.Metric]":
+def _converted(metric: Metric, points: list[MetricPoint], started_ns: int, now_ns: int) -> "list[otlp.Metric]":
     """Convert a metric to one of OpenTelemetry. It has no summary: the parts of one become metrics of their own."""
     from opentelemetry.sdk.metrics import export as otlp
 
@@ -211,7 +211,7 @@ def _converted(metric: Metric, points: list[Point], started_ns: int, now_ns: int
     return found
 
 
-def _histogram(point: Point, stage: StageCounts, started_ns: int, now_ns: int) -> "otlp.HistogramDataPoint":
+def _histogram(point: MetricPoint, stage: StageCounts, started_ns: int, now_ns: int) -> "otlp.HistogramDataPoint":
     from opentelemetry.sdk.metrics import export as otlp
 
     upto = [0, *(count for _, count in stage.buckets), stage.count]

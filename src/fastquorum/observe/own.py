@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fastquorum.node.metrics import ReplicaMetrics
-from fastquorum.observe.families import US_PER_S, Metric, Point, View, counter, gauge
+from fastquorum.observe.families import US_PER_S, Metric, MetricPoint, NodeView, counter, gauge
 from fastquorum.version import __version__
 
 OWN: Final = "fastquorum_"
@@ -13,7 +13,7 @@ UP: Final = OWN + "up"
 UP_HELP: Final = "1 if the replica's thread answered; while it is 0, no other metric of the replica is reported."
 
 
-def _info(view: View) -> Iterable[Point]:
+def _info(view: NodeView) -> Iterable[MetricPoint]:
     node = view.node
     labels = (
         ("version", __version__),
@@ -22,56 +22,56 @@ def _info(view: View) -> Iterable[Point]:
         ("cluster_id", node.cluster_id),
         ("directory_id", node.directory_id),
     )
-    return (Point(1.0, labels),)
+    return (MetricPoint(1.0, labels),)
 
 
 def _of_replica(each: ReplicaMetrics) -> tuple[tuple[str, str], ...]:
     return ("replica", str(each.node_id)), ("voter", str(each.is_voter).lower())
 
 
-def _lags(view: View) -> Iterable[Point]:
-    return (Point(each.lag, _of_replica(each)) for each in view.node.replicas)
+def _lags(view: NodeView) -> Iterable[MetricPoint]:
+    return (MetricPoint(each.lag, _of_replica(each)) for each in view.node.replicas)
 
 
-def _contacts(view: View) -> Iterable[Point]:
+def _contacts(view: NodeView) -> Iterable[MetricPoint]:
     return (
-        Point(each.since_contact_us / US_PER_S, _of_replica(each))
+        MetricPoint(each.since_contact_us / US_PER_S, _of_replica(each))
         for each in view.node.replicas
         if each.since_contact_us >= 0
     )
 
 
-def _caught_up(view: View) -> Iterable[Point]:
+def _caught_up(view: NodeView) -> Iterable[MetricPoint]:
     return (
-        Point(each.since_caught_up_us / US_PER_S, _of_replica(each))
+        MetricPoint(each.since_caught_up_us / US_PER_S, _of_replica(each))
         for each in view.node.replicas
         if each.since_caught_up_us >= 0
     )
 
 
-def _unreachable(view: View) -> Iterable[Point]:
+def _unreachable(view: NodeView) -> Iterable[MetricPoint]:
     now_us = view.node.at_us
     return (
-        Point(max(now_us - each.since_us, 0) / US_PER_S, (("peer", str(each.node_id)), ("reason", each.reason)))
+        MetricPoint(max(now_us - each.since_us, 0) / US_PER_S, (("peer", str(each.node_id)), ("reason", each.reason)))
         for each in view.node.unreachable
     )
 
 
-def _elections(view: View) -> Iterable[Point]:
+def _elections(view: NodeView) -> Iterable[MetricPoint]:
     elections = view.node.elections
-    return Point(elections.latency_us / US_PER_S, suffix="_sum"), Point(elections.timed, suffix="_count")
+    return MetricPoint(elections.latency_us / US_PER_S, suffix="_sum"), MetricPoint(elections.timed, suffix="_count")
 
 
-def _leadership_changes(view: View) -> Iterable[Point]:
-    return (Point(count, (("cause", cause),)) for cause, count in view.node.leadership_changes.items())
+def _leadership_changes(view: NodeView) -> Iterable[MetricPoint]:
+    return (MetricPoint(count, (("cause", cause),)) for cause, count in view.node.leadership_changes.items())
 
 
-def _refused(view: View) -> Iterable[Point]:
-    return (Point(count, (("reason", reason),)) for reason, count in view.node.refused._asdict().items())
+def _refused(view: NodeView) -> Iterable[MetricPoint]:
+    return (MetricPoint(count, (("reason", reason),)) for reason, count in view.node.refused._asdict().items())
 
 
-def _stages(view: View) -> Iterable[Point]:
-    return (Point(each, (("stage", each.name),)) for each in view.stages)
+def _stages(view: NodeView) -> Iterable[MetricPoint]:
+    return (MetricPoint(each, (("stage", each.name),)) for each in view.stages)
 
 
 def _known(number: int) -> int | None:

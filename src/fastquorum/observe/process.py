@@ -11,7 +11,7 @@ _SCHEDULERS_CLOCK: Final = 2
 """Linux' CPUCLOCK_SCHED: the clock of a process's time on a processor."""
 
 
-class Process(NamedTuple):
+class ProcessFigures(NamedTuple):
     """Figures of a process at one moment, in seconds and bytes."""
 
     cpu_s: float
@@ -22,11 +22,11 @@ class Process(NamedTuple):
     """Seconds since 1970."""
 
 
-def process_now() -> Process:
+def process_now() -> ProcessFigures:
     """Return the figures of this process."""
     with open("/proc/self/statm", "rb") as file:
         pages = int(file.read().split()[1])
-    return Process(
+    return ProcessFigures(
         cpu_s=time.process_time(),
         resident_bytes=pages * resource.getpagesize(),
         open_files=len(os.listdir("/proc/self/fd")) - 1,  # not counting the one that lists them

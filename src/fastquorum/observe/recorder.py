@@ -11,11 +11,11 @@ from typing import Final
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.observe.families import View
+from fastquorum.observe.families import NodeView
 from fastquorum.observe.health import readiness
 from fastquorum.observe.process import process_now
 from fastquorum.observe.stages import counted
-from fastquorum.observe.window import Window
+from fastquorum.observe.window import RecentWindow
 from fastquorum.types import Micros
 
 OnMetrics = Callable[[NodeMetrics], None]
@@ -30,7 +30,7 @@ class Recorder:
         self._guard = threading.Lock()
         self._waiting: list[OnMetrics] = []
         self._requested_us: Micros = _NEVER
-        self._window = Window()
+        self._window = RecentWindow()
 
     def ask(self, on_metrics: OnMetrics) -> None:
         """Request metrics. `on_metrics` is called on the replica's thread, must not block, and may never be called."""
@@ -41,7 +41,7 @@ class Recorder:
             self._requested_us = now_us()
         self.node.measure(self._on_measured)
 
-    def look(self, timeout_s: float) -> View | None:
+    def look(self, timeout_s: float) -> NodeView | None:
         """Request metrics and wait; None if there is no response in time. On any thread but the replica's."""
         answered = threading.Event()
         answers: list[NodeMetrics] = []
@@ -68,13 +68,13 @@ class Recorder:
             if on_metrics in self._waiting:
                 self._waiting.remove(on_metrics)
 
-    def view(self, metrics: NodeMetrics) -> View:
+    def view(self, metrics: NodeMetrics) -> NodeView:
         """Return all that an exporter needs. On any thread but the replica's."""
         stages = counted(self.node.stage_histograms())
         with self._guard:
             recent = self._window.add(metrics, stages)
         is_ready = readiness(self.node, metrics, 0).is_good
-        return View(metrics, stages, recent, process_now(), is_ready)
+        return NodeView(metrics, stages, recent, process_now(), is_ready)
 
     def _on_measured(self, metrics: NodeMetrics) -> None:
         with self._guard:

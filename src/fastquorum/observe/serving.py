@@ -15,8 +15,8 @@ from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.io.sockets.accepting import Acceptor
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.exposition import CONTENT_TYPE, page
-from fastquorum.observe.families import View
-from fastquorum.observe.health import Verdict, health, readiness
+from fastquorum.observe.families import NodeView
+from fastquorum.observe.health import HealthVerdict, health, readiness
 from fastquorum.observe.recorder import Recorder
 from fastquorum.observe.window import SAMPLE_US
 from fastquorum.threads import start_thread
@@ -31,7 +31,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _INDEX: Final = "/metrics  for Prometheus\n/healthz  is the replica alive?\n/readyz   can it serve clients?\n"
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """What a path leads to."""
 
     status: HTTPStatus
@@ -152,20 +152,20 @@ class MetricsServer:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            return _encoded(Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long\n"))
+            return _encoded(HttpResponse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long\n"))
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _encoded(Answer(HTTPStatus.BAD_REQUEST, "this is not an HTTP/1 request\n"))
+            return _encoded(HttpResponse(HTTPStatus.BAD_REQUEST, "this is not an HTTP/1 request\n"))
         method, target, _ = words
         if method not in ("GET", "HEAD"):
             return _encoded(
-                Answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n"), ("Allow: GET, HEAD",)
+                HttpResponse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n"), ("Allow: GET, HEAD",)
             )
         answer = await self._answer(target.partition("?")[0])
         return _encoded(answer, has_body=method == "GET")
 
-    async def _answer(self, path: str) -> Answer:
-        answers: dict[str, Callable[[], Awaitable[Answer]]] = {
+    async def _answer(self, path: str) -> HttpResponse:
+        answers: dict[str, Callable[[], Awaitable[HttpResponse]]] = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -173,13 +173,13 @@ class MetricsServer:
         if path in answers:
             return await answers[path]()
         if path == "/":
-            return Answer(HTTPStatus.OK, _INDEX)
-        return Answer(HTTPStatus.NOT_FOUND, f"there is no {path[:80]}; there are\n{_INDEX}")
+            return HttpResponse(HTTPStatus.OK, _INDEX)
+        return HttpResponse(HTTPStatus.NOT_FOUND, f"there is no {path[:80]}; there are\n{_INDEX}")
 
-    async def _metrics(self) -> Answer:
-        return Answer(HTTPStatus.OK, page(await self._view()), CONTENT_TYPE)
+    async def _metrics(self) -> HttpResponse:
+        return HttpResponse(HTTPStatus.OK, page(await self._view()), CONTENT_TYPE)
 
-    async def _healthz(self) -> Answer:
+    async def _healthz(self) -> HttpResponse:
         recorder = self._recorder
         if recorder is None:
             return _verdict(health(None, 0))
@@ -187,14 +187,14 @@ class MetricsServer:
             await self._measured()  # so that silence is noticed
         return _verdict(health(recorder.node, recorder.silent_us))
 
-    async def _readyz(self) -> Answer:
+    async def _readyz(self) -> HttpResponse:
         recorder = self._recorder
         if recorder is None:
             return _verdict(readiness(None, None, 0))
         metrics = await self._measured() if recorder.node.error is None else None
         return _verdict(readiness(recorder.node, metrics, recorder.silent_us))
 
-    async def _view(self) -> View | None:
+    async def _view(self) -> NodeView | None:
         metrics = await self._measured()
         return None if metrics is None or self._recorder is None else self._recorder.view(metrics)
 
@@ -234,11 +234,11 @@ def _resolve(future: "asyncio.Future[NodeMetrics]", metrics: NodeMetrics) -> Non
         future.set_result(metrics)
 
 
-def _verdict(verdict: Verdict) -> Answer:
-    return Answer(HTTPStatus.OK if verdict.is_good else HTTPStatus.SERVICE_UNAVAILABLE, verdict.reason + "\n")
+def _verdict(verdict: HealthVerdict) -> HttpResponse:
+    return HttpResponse(HTTPStatus.OK if verdict.is_good else HTTPStatus.SERVICE_UNAVAILABLE, verdict.reason + "\n")
 
 
-def _encoded(answer: Answer, headers: tuple[str, ...] = (), *, has_body: bool = True) -> bytes:
+def _encoded(answer: HttpResponse, headers: tuple[str, ...] = (), *, has_body: bool = True) -> bytes:
     body = answer.body.encode()
     lines = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",

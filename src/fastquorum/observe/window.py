@@ -39,7 +39,7 @@ class _Look(NamedTuple):
     commits: StageCounts
 
 
-class Window:
+class RecentWindow:
     """The looks that are kept, oldest first. One thread at a time."""
 
     def __init__(self) -> None:

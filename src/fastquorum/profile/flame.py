@@ -33,7 +33,7 @@ F.forEach(function(g){g.addEventListener('click',function(){show(+g.dataset.x,+g
 """
 
 
-class Frame:
+class FlameFrame:
     """A node of the tree of stacks."""
 
     __slots__ = ("children", "name", "seconds")
@@ -42,7 +42,7 @@ class Frame:
         self.name = name
         self.seconds = 0.0
         """In it and below."""
-        self.children: dict[str, Frame] = {}
+        self.children: dict[str, FlameFrame] = {}
 
     @property
     def depth(self) -> int:
@@ -50,13 +50,13 @@ class Frame:
         return 1 + max((child.depth for child in self.children.values()), default=0)
 
 
-def tree_of(stacks: Stacks, name: str = "all") -> Frame:
-    root = Frame(name)
+def tree_of(stacks: Stacks, name: str = "all") -> FlameFrame:
+    root = FlameFrame(name)
     for stack, seconds in stacks.items():
         root.seconds += seconds
         at = root
         for frame in stack:
-            at = at.children.setdefault(frame, Frame(frame))
+            at = at.children.setdefault(frame, FlameFrame(frame))
             at.seconds += seconds
     return root
 
@@ -80,7 +80,7 @@ def draw(stacks: Stacks, title: str) -> str:
     return "\n".join(parts)
 
 
-def _placed(frame: Frame, at: float, depth: int, total: float) -> Iterator[tuple[Frame, float, float, int]]:
+def _placed(frame: FlameFrame, at: float, depth: int, total: float) -> Iterator[tuple[FlameFrame, float, float, int]]:
     """Each frame with where it begins and how wide it is, as shares of the whole."""
     yield frame, at, frame.seconds / total, depth
     for child in sorted(frame.children.values(), key=lambda each: each.name):
@@ -99,7 +99,7 @@ def _legend() -> Iterator[str]:
     yield f'<text x="{across}" y="37" fill="#6c757d">{hint}</text>'
 
 
-def _drawn(frame: Frame, at: float, share: float, down: int) -> str:
+def _drawn(frame: FlameFrame, at: float, share: float, down: int) -> str:
     label = f"{frame.name}: {frame.seconds:.2f} s, {share:.1%}"
     letters = int((share * WIDTH - 6) / _LETTER)
     text = "" if letters < 3 else frame.name if len(frame.name) <= letters else frame.name[: letters - 1] + "…"

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
     """What was asked for. UsageError."""
     from fastquorum.cli.demo.cluster.play import ClusterOptions, play_cluster
-    from fastquorum.cli.demo.play import Options, play
+    from fastquorum.cli.demo.play import DemoOptions, play
 
     if arguments.brokers is not None:
         if arguments.nodes is not None:
@@ -63,5 +63,5 @@ def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
     nodes = NODES if arguments.nodes is None else arguments.nodes
     if not 1 <= nodes <= VOTERS_MAX:
         raise UsageError(f"--nodes {nodes}: a quorum has 1 to {VOTERS_MAX} voters")
-    options = Options(nodes=nodes, keep=arguments.keep, kernels=arguments.kernels)
+    options = DemoOptions(nodes=nodes, keep=arguments.keep, kernels=arguments.kernels)
     return lambda screen: play(options, screen)

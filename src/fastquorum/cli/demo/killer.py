@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.demo.nodes import START_S, Nodes
+from fastquorum.cli.demo.nodes import START_S, DemoNodes
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady
@@ -22,7 +22,7 @@ class Killer(threading.Thread):
     """One kill for each of `moments`, which count acknowledged records."""
 
     def __init__(
-        self, nodes: Nodes, client: QuorumClient, moments: list[int], acknowledged: Callable[[], int], say: Say
+        self, nodes: DemoNodes, client: QuorumClient, moments: list[int], acknowledged: Callable[[], int], say: Say
     ) -> None:
         super().__init__(name="killer", daemon=True)
         self._nodes = nodes

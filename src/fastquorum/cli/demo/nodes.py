@@ -38,7 +38,7 @@ broker.session.timeout.ms={}
 """
 
 
-class Node(Program):
+class DemoNode(Program):
     """One node: its directory and, while it runs, its process."""
 
     def __init__(self, node_id: NodeId, directory: str, kernels_name: str, settings: str) -> None:
@@ -54,10 +54,10 @@ class Node(Program):
             raise FatalError(f"{self.name} does not start within {deadline.timeout_s:g} s: see {self.errors_path}")
 
 
-class Nodes:
+class DemoNodes:
     """All of them."""
 
-    def __init__(self, nodes: Iterable[Node], endpoints: tuple[Endpoint, ...], cluster_id: str) -> None:
+    def __init__(self, nodes: Iterable[DemoNode], endpoints: tuple[Endpoint, ...], cluster_id: str) -> None:
         self.by_id = {node.id: node for node in nodes}
         self.endpoints = endpoints
         self.cluster_id = cluster_id
@@ -88,7 +88,7 @@ class Nodes:
             node.kill()
 
 
-def caught_up_leader(nodes: Nodes, kernels: Kernels) -> NodeId:
+def caught_up_leader(nodes: DemoNodes, kernels: Kernels) -> NodeId:
     """The leader, once every node has everything; NO_NODE if that does not happen: the verdict will tell."""
     deadline = Deadline(CATCH_UP_S)
     try:
@@ -104,7 +104,7 @@ def caught_up_leader(nodes: Nodes, kernels: Kernels) -> NodeId:
     return NO_NODE
 
 
-def start_nodes(root: str, count: int, kernels: Kernels, *, session_timeout_ms: int | None = None) -> Nodes:
+def start_nodes(root: str, count: int, kernels: Kernels, *, session_timeout_ms: int | None = None) -> DemoNodes:
     """Format `count` directories below `root` and start a process on each, on ports that are free.
 
     With a session timeout they are a cluster's controllers, and fence a broker that is silent for so long.
@@ -129,7 +129,7 @@ def start_nodes(root: str, count: int, kernels: Kernels, *, session_timeout_ms: 
     raise AssertionError
 
 
-def _format(root: str, count: int, kernels: Kernels, session_timeout_ms: int | None) -> Nodes:
+def _format(root: str, count: int, kernels: Kernels, session_timeout_ms: int | None) -> DemoNodes:
     is_controller = session_timeout_ms is not None
     os.makedirs(root, exist_ok=True)
     settings = os.path.join(root, "nodes.properties")
@@ -153,5 +153,5 @@ def _format(root: str, count: int, kernels: Kernels, session_timeout_ms: int | N
             is_controller=is_controller,
         )
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
-        nodes.append(Node(key.id, directory, kernels.NAME, settings))
-    return Nodes(nodes, endpoints, cluster_id)
+        nodes.append(DemoNode(key.id, directory, kernels.NAME, settings))
+    return DemoNodes(nodes, endpoints, cluster_id)

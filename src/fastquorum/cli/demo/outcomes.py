@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Outcome(NamedTuple):
+class DemoOutcome(NamedTuple):
     """All there is to tell of a quorum's demo. The fields are the keys of --format json."""
 
     records: int

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from fastquorum.cli.demo.appender import Acknowledged, Appender
 from fastquorum.cli.demo.killer import Killer
-from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
-from fastquorum.cli.demo.outcomes import Outcome
+from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
+from fastquorum.cli.demo.outcomes import DemoOutcome
 from fastquorum.cli.demo.screen import Screen
-from fastquorum.cli.demo.stage import Ended, on_stage
-from fastquorum.cli.demo.verdict import Verdict, judge
+from fastquorum.cli.demo.stage import DemoEnded, on_stage
+from fastquorum.cli.demo.verdict import DemoVerdict, judge
 from fastquorum.cli.terminal.arguments import load_kernels
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
@@ -29,7 +29,7 @@ APPEND_S: Final = 120.0
 LEDGER: Final = "acknowledged.jsonl"
 
 
-class Options(NamedTuple):
+class DemoOptions(NamedTuple):
     """What the demo is played with."""
 
     nodes: int = 3
@@ -37,16 +37,16 @@ class Options(NamedTuple):
     kernels: str = "native"
 
 
-def play(options: Options, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None) -> int:
+def play(options: DemoOptions, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None) -> int:
     """Play it; 0 if the verdict is green, else 1.
 
     `before_verdict` is called with the data directories when the nodes have stopped: tests damage one there.
     """
     kernels = load_kernels("pure" if options.kernels == "pure" else "native")
 
-    def act(root: str) -> Ended:
+    def act(root: str) -> DemoEnded:
         outcome, verdict = _play(root, options.nodes, kernels, screen, before_verdict)
-        return Ended(verdict.is_green, lambda kept: screen.verdict(outcome, verdict, kept))
+        return DemoEnded(verdict.is_green, lambda kept: screen.verdict(outcome, verdict, kept))
 
     return on_stage(options.keep, act)
 
@@ -57,7 +57,7 @@ def _play(
     kernels: Kernels,
     screen: Screen,
     before_verdict: Callable[[Sequence[str]], None] | None,
-) -> tuple[Outcome, Verdict]:
+) -> tuple[DemoOutcome, DemoVerdict]:
     records = carried_records()
     screen.say(f"{len(records)} records of a real Apache Kafka 4.3.0 metadata log, {count} nodes in {root}")
     nodes = start_nodes(root, count, kernels)
@@ -83,7 +83,7 @@ def _play(
 
 
 def _append(
-    nodes: Nodes, records: list[bytes], kernels: Kernels, screen: Screen
+    nodes: DemoNodes, records: list[bytes], kernels: Kernels, screen: Screen
 ) -> tuple[Appender, int, float, FastQuorumError | None]:
     """Append everything while the leader is killed; how many kills, how long it took, what stopped it."""
     screen_lock = threading.Lock()
@@ -117,10 +117,10 @@ def _append(
     return appender, killer.kills, seconds, error or killer.error
 
 
-def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdict: Verdict) -> Outcome:
+def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdict: DemoVerdict) -> DemoOutcome:
     times = sorted(appender.commit_us)
     picture = verdict.picture
-    return Outcome(
+    return DemoOutcome(
         records=records,
         acknowledged=len(appender.ledger),
         lost=verdict.lost,

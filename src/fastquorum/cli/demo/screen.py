@@ -19,8 +19,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from fastquorum.cli.demo.outcomes import ClusterOutcome, Outcome
-from fastquorum.cli.demo.verdict import Verdict
+from fastquorum.cli.demo.outcomes import ClusterOutcome, DemoOutcome
+from fastquorum.cli.demo.verdict import DemoVerdict
 from fastquorum.cli.terminal.output import print_json
 
 
@@ -33,7 +33,7 @@ class Screen(Protocol):
     def progress(self, total: int) -> contextlib.AbstractContextManager[Callable[[], None]]:
         """Yields what to call for each record that is committed."""
 
-    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
         """The end; `kept` is where the directories were left."""
 
     def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
@@ -50,7 +50,7 @@ class JsonScreen:
     def progress(self, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
-    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
         print_json(outcome._asdict())
 
     def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
@@ -90,7 +90,7 @@ class TextScreen:
             task = bar.add_task("", total=total)
             yield lambda: bar.advance(task)
 
-    def verdict(self, outcome: Outcome, verdict: Verdict, kept: str | None) -> None:
+    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
         show = self._console.print
         picture = verdict.picture
         led_by = picture.led_by()

@@ -12,7 +12,7 @@ from fastquorum.errors import DirectoryError
 EXIT_RED: Final = 1
 
 
-class Ended(NamedTuple):
+class DemoEnded(NamedTuple):
     """How a play ended."""
 
     is_green: bool
@@ -20,7 +20,7 @@ class Ended(NamedTuple):
     """Shows the verdict; given is where the directory was left, or None."""
 
 
-def on_stage(keep: str | None, act: Callable[[str], Ended]) -> int:
+def on_stage(keep: str | None, act: Callable[[str], DemoEnded]) -> int:
     """Play `act` in a directory: `keep`, or a temporary one; 0 if the verdict is green, else 1. DirectoryError."""
     root = _directory(keep)
     try:

@@ -12,7 +12,7 @@ from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 
 
-class Replica(NamedTuple):
+class ReplicaLog(NamedTuple):
     """One disk's log: its batches' bytes, its data records by offset, and what was wrong with it."""
 
     directory: str
@@ -22,7 +22,7 @@ class Replica(NamedTuple):
     problems: list[str]
 
 
-class Verdict(NamedTuple):
+class DemoVerdict(NamedTuple):
     """What came of it. `is_green`: nothing lost, nothing twice, the logs alike, and all disks sound."""
 
     lost: int
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
         return not self.problems
 
 
-def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: Kernels) -> Verdict:
+def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: Kernels) -> DemoVerdict:
     """Look every acknowledged record up on every disk; compare the disks. Damage is a verdict, not an error."""
     replicas = [_read(directory, kernels) for directory in directories]
     problems = [problem for replica in replicas for problem in replica.problems]
@@ -63,7 +63,7 @@ def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: K
     identical = all(replica.data == replicas[0].data for replica in replicas)
     if not identical:
         problems.append(f"the logs differ: {', '.join(f'{len(each.data)} bytes' for each in replicas)}")
-    return Verdict(
+    return DemoVerdict(
         lost=len(lost),
         duplicated=surplus,
         elections=max(replica.elections for replica in replicas),
@@ -73,7 +73,7 @@ def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: K
     )
 
 
-def _read(directory: str, kernels: Kernels) -> Replica:
+def _read(directory: str, kernels: Kernels) -> ReplicaLog:
     parts: list[bytes] = []
     records: dict[Offset, bytes | None] = {}
     elections = 0
@@ -93,4 +93,4 @@ def _read(directory: str, kernels: Kernels) -> Replica:
                     elections += control_type(record.key) is ControlRecordType.LEADER_CHANGE
     except FastQuorumError as error:
         problems.append(str(error))
-    return Replica(directory, b"".join(parts), records, elections, problems)
+    return ReplicaLog(directory, b"".join(parts), records, elections, problems)

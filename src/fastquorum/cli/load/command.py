@@ -29,7 +29,7 @@ from fastquorum.cli.terminal.output import print_json, tell, working
 from fastquorum.cli.terminal.outputs import Outputs, check_directory, check_file
 from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
-from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, Plan
+from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, LoadPlan
 from fastquorum.node.io.sources import read_settings
 
 if TYPE_CHECKING:
@@ -200,14 +200,14 @@ def _driver(arguments: argparse.Namespace) -> Driver:
     return driver
 
 
-def plan_of(arguments: argparse.Namespace) -> Plan:
+def plan_of(arguments: argparse.Namespace) -> LoadPlan:
     """UsageError for words that do not go together."""
     driver = _driver(arguments)
     _check(arguments, driver)
     is_sized = arguments.workload in ("values", "keys")
     from fastquorum.load.driving.payloads import check_plan, default_records_per_append
 
-    plan = Plan(
+    plan = LoadPlan(
         driver=driver,
         api=arguments.api,
         topic=arguments.topic or TOPIC,
@@ -268,7 +268,7 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
         load_client()
 
 
-def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
+def _check_outputs(arguments: argparse.Namespace, plan: LoadPlan) -> None:
     """Before the run, not after it."""
     if arguments.png:
         from fastquorum.load.reports.png import load_matplotlib
@@ -313,7 +313,7 @@ def _directory(arguments: argparse.Namespace) -> Iterator[str]:
 
 def _measured(
     arguments: argparse.Namespace,
-    plan: Plan,
+    plan: LoadPlan,
     root: str,
     around: "Callable[[Stage], AbstractContextManager[object]]",
 ) -> "tuple[Runs, dict[str, Any]]":
@@ -346,7 +346,7 @@ def _measured(
     return runs, result
 
 
-def _check_disk(plan: Plan, root: str, is_sweep: bool) -> None:
+def _check_disk(plan: LoadPlan, root: str, is_sweep: bool) -> None:
     """Nothing is measured on a disk that the run fills, and little on one that forgets."""
     kind, _ = machine.file_system(root)
     if kind in machine.VOLATILE:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.cli.terminal.output import print_table
-from fastquorum.load.recorded import Point
+from fastquorum.load.recorded import TimelinePoint
 from fastquorum.load.reports.chart import load_name
 from fastquorum.load.result import SWEEP_FORMAT, Result
 from fastquorum.load.runs import Watching
@@ -40,7 +40,7 @@ def watching() -> Iterator[Watching]:
             failed = 0
             bar.reset(task, description=name, total=seconds, figures="")
 
-        def on_point(point: Point) -> None:
+        def on_point(point: TimelinePoint) -> None:
             nonlocal failed
             failed += sum(point.errors.values())
             rate = point.acknowledged / point.span_s if point.span_s else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fastquorum.cli.image.committed_image import WATCH, watched_fold
 from fastquorum.cli.image.offset import tell_torn, tell_where
-from fastquorum.cli.shell.commands import COMMANDS, Shell
+from fastquorum.cli.shell.commands import COMMANDS, ShellSession
 from fastquorum.cli.shell.nodes import Directory, tree_of
 from fastquorum.cli.shell.prompt import Prompt, Script
 from fastquorum.cli.terminal.arguments import (
@@ -117,7 +117,7 @@ def look_around(source: Source, command: Sequence[str] = (), *, as_json: bool = 
         sys.stdout.flush()
         tell(f"fastquorum shell: {text}" if command else text)
 
-    shell = Shell(look, complain, as_json=as_json)
+    shell = ShellSession(look, complain, as_json=as_json)
     if command:
         return 0 if shell.run(command) else UsageError.exit_code
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

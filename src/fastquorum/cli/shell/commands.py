@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from fastquorum.cli.shell.columns import in_columns
 from fastquorum.cli.shell.nodes import Directory, Leaf, Node
-from fastquorum.cli.shell.paths import Found, Path, find, is_glob, path_text
+from fastquorum.cli.shell.paths import FoundPath, Path, find, is_glob, path_text
 from fastquorum.cli.terminal.output import print_json
 from fastquorum.meant import nearest
 
@@ -28,7 +28,7 @@ class Terminal(Protocol):
         """What was typed so far, this line included."""
 
 
-class Shell:
+class ShellSession:
     """Where somebody stands in a tree, and how they are answered."""
 
     def __init__(self, look: Look, complain: Callable[[str], None], *, as_json: bool = False) -> None:
@@ -64,7 +64,7 @@ class Shell:
         self.has_failed = True
         self._complain(text)
 
-    def found(self, command: str, targets: Sequence[str]) -> Iterator[tuple[str, Found]]:
+    def found(self, command: str, targets: Sequence[str]) -> Iterator[tuple[str, FoundPath]]:
         """Every node that the targets stand for, with what to call it: as it was asked for, a glob's by its path.
 
         Complains of targets that stand for none.
@@ -81,12 +81,12 @@ class Shell:
                 self.complain(f"{command}: {target}: no such file or directory")
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A command; how many targets it takes."""
 
     usage: str
     summary: str
-    run: Callable[[Shell, Sequence[str]], None]
+    run: Callable[[ShellSession, Sequence[str]], None]
     targets_min: int = 0
     targets_max: int = 1 << 30
     needs_prompt: bool = False
@@ -95,7 +95,7 @@ class Command(NamedTuple):
     """What Tab offers behind it: paths, commands, nothing."""
 
 
-def _ls(shell: Shell, targets: Sequence[str]) -> None:
+def _ls(shell: ShellSession, targets: Sequence[str]) -> None:
     files: list[str] = []
     directories: list[tuple[str, list[str]]] = []
     for _, found in shell.found("ls", targets or ["."]):
@@ -125,7 +125,7 @@ def _listed(files: list[str], directories: list[tuple[str, list[str]]], width: i
         is_first = False
 
 
-def _cat(shell: Shell, targets: Sequence[str]) -> None:
+def _cat(shell: ShellSession, targets: Sequence[str]) -> None:
     for called, found in shell.found("cat", targets):
         if isinstance(found.node, Directory):
             shell.complain(f"cat: {called}: is a directory")
@@ -135,7 +135,7 @@ def _cat(shell: Shell, targets: Sequence[str]) -> None:
             print(found.node.text())
 
 
-def _tree(shell: Shell, targets: Sequence[str]) -> None:
+def _tree(shell: ShellSession, targets: Sequence[str]) -> None:
     for _, found in shell.found("tree", targets or ["."]):
         if shell.as_json:
             print_json({"path": path_text(found.path), "value": _values(found.node)})
@@ -159,7 +159,7 @@ def _values(node: Node) -> object:
     return {name: _values(child) for name, child in node.children()}
 
 
-def _find(shell: Shell, targets: Sequence[str]) -> None:
+def _find(shell: ShellSession, targets: Sequence[str]) -> None:
     """Paths begin as they were asked for; of a glob they are real ones, where Kafka's shell repeats the glob."""
     for called, found in shell.found("find", targets or ["."]):
         for path, node in _below(path_text(found.path) if shell.as_json else called, found.node):
@@ -176,7 +176,7 @@ def _below(path: str, node: Node) -> Iterator[tuple[str, Node]]:
             yield from _below(f"{path}{name}" if path == "/" else f"{path}/{name}", child)
 
 
-def _cd(shell: Shell, targets: Sequence[str]) -> None:
+def _cd(shell: ShellSession, targets: Sequence[str]) -> None:
     (target,) = targets or ["/"]
     found = [each for _, each in shell.found("cd", [target])]
     if len(found) > 1:
@@ -187,11 +187,11 @@ def _cd(shell: Shell, targets: Sequence[str]) -> None:
         shell.complain(f"cd: {target}: not a directory")
 
 
-def _pwd(shell: Shell, _: Sequence[str]) -> None:
+def _pwd(shell: ShellSession, _: Sequence[str]) -> None:
     print(path_text(shell.working))
 
 
-def _history(shell: Shell, targets: Sequence[str]) -> None:
+def _history(shell: ShellSession, targets: Sequence[str]) -> None:
     assert shell.terminal is not None
     lines = list(enumerate(shell.terminal.lines, 1))
     if targets and not targets[0].isdecimal():
@@ -201,7 +201,7 @@ def _history(shell: Shell, targets: Sequence[str]) -> None:
         print(f"{number:5}  {line}")
 
 
-def _help(shell: Shell, _: Sequence[str]) -> None:
+def _help(shell: ShellSession, _: Sequence[str]) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         if shell.terminal is not None or not command.needs_prompt:
@@ -209,7 +209,7 @@ def _help(shell: Shell, _: Sequence[str]) -> None:
     print("\nA PATH may be a glob: * and ? and {a,b} stand for names within a directory.")
 
 
-def _man(shell: Shell, targets: Sequence[str]) -> None:
+def _man(shell: ShellSession, targets: Sequence[str]) -> None:
     command = COMMANDS.get(targets[0])
     if command is None:
         shell.complain(f"man: {targets[0]}: no such command; help lists them")
@@ -217,22 +217,24 @@ def _man(shell: Shell, targets: Sequence[str]) -> None:
         print(f"{targets[0]}: {command.summary}\n\nusage: {command.usage}")
 
 
-def _exit(shell: Shell, _: Sequence[str]) -> None:
+def _exit(shell: ShellSession, _: Sequence[str]) -> None:
     shell.is_left = True
 
 
 COMMANDS: Final = {
     command.usage.partition(" ")[0]: command
     for command in (
-        Command("cat PATH ...", "show files", _cat, targets_min=1, has_json=True),
-        Command("cd [PATH]", "go to a directory, or to the root", _cd, targets_max=1, needs_prompt=True),
-        Command("exit", "leave the shell", _exit, targets_max=0, needs_prompt=True, completes="nothing"),
-        Command("find [PATH ...]", "list everything below", _find, has_json=True),
-        Command("help", "list the commands", _help, targets_max=0, completes="nothing"),
-        Command("history [N]", "list the last lines typed", _history, 0, 1, needs_prompt=True, completes="nothing"),
-        Command("ls [PATH ...]", "list directories", _ls, has_json=True),
-        Command("man COMMAND", "explain a command", _man, targets_min=1, targets_max=1, completes="commands"),
-        Command("pwd", "print the current directory", _pwd, targets_max=0, needs_prompt=True, completes="nothing"),
-        Command("tree [PATH ...]", "show all files below, indented", _tree, has_json=True),
+        ShellCommand("cat PATH ...", "show files", _cat, targets_min=1, has_json=True),
+        ShellCommand("cd [PATH]", "go to a directory, or to the root", _cd, targets_max=1, needs_prompt=True),
+        ShellCommand("exit", "leave the shell", _exit, targets_max=0, needs_prompt=True, completes="nothing"),
+        ShellCommand("find [PATH ...]", "list everything below", _find, has_json=True),
+        ShellCommand("help", "list the commands", _help, targets_max=0, completes="nothing"),
+        ShellCommand(
+            "history [N]", "list the last lines typed", _history, 0, 1, needs_prompt=True, completes="nothing"
+        ),
+        ShellCommand("ls [PATH ...]", "list directories", _ls, has_json=True),
+        ShellCommand("man COMMAND", "explain a command", _man, targets_min=1, targets_max=1, completes="commands"),
+        ShellCommand("pwd", "print the current directory", _pwd, targets_max=0, needs_prompt=True, completes="nothing"),
+        ShellCommand("tree [PATH ...]", "show all files below, indented", _tree, has_json=True),
     )
 }

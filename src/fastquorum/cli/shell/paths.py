@@ -14,7 +14,7 @@ Path = tuple[str, ...]
 """Names from the root."""
 
 
-class Found(NamedTuple):
+class FoundPath(NamedTuple):
     """A node that a path led to."""
 
     path: Path
@@ -29,7 +29,7 @@ def path_text(path: Path) -> str:
     return "/" + "/".join(path)
 
 
-def find(root: Directory, working: Path, target: str) -> Iterator[Found]:
+def find(root: Directory, working: Path, target: str) -> Iterator[FoundPath]:
     """Every node that the target stands for, seen from the working directory; none, if it leads nowhere."""
     steps: list[str | re.Pattern[str]] = [] if target.startswith("/") else list(working)
     for part in target.split("/"):
@@ -61,9 +61,9 @@ def _continued(directory: Directory, begun: str) -> Iterator[str]:
             yield f"{name}/" if isinstance(directory.child(name), Directory) else name
 
 
-def _walk(node: Node, path: Path, steps: list[str | re.Pattern[str]]) -> Iterator[Found]:
+def _walk(node: Node, path: Path, steps: list[str | re.Pattern[str]]) -> Iterator[FoundPath]:
     if len(path) == len(steps):
-        yield Found(path, node)
+        yield FoundPath(path, node)
         return
     if not isinstance(node, Directory):
         return

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.shell.commands import COMMANDS, Shell
+from fastquorum.cli.shell.commands import COMMANDS, ShellSession
 from fastquorum.cli.shell.paths import completions
 from fastquorum.cli.terminal.output import tell
 from fastquorum.errors import FastQuorumError
@@ -25,7 +25,7 @@ _TO_ESCAPE: Final = re.compile(r"([\s\\'\"])")
 class Prompt:
     """A person at a terminal."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: ShellSession) -> None:
         self.lines: list[str] = []
         self._shell = shell
         shell.terminal = self
@@ -58,7 +58,7 @@ class Script:
 
     width = 0
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: ShellSession) -> None:
         self.lines: list[str] = []
         self._shell = shell
         shell.terminal = self
@@ -75,7 +75,7 @@ class Script:
         return code
 
 
-def run_line(shell: Shell, line: str) -> bool:
+def run_line(shell: ShellSession, line: str) -> bool:
     """Words are split as by sh, without its variables; whether all went well."""
     try:
         words = shlex.split(line)
@@ -85,7 +85,7 @@ def run_line(shell: Shell, line: str) -> bool:
     return shell.run(words) if words else True
 
 
-def offered(shell: Shell, line: str) -> list[str]:
+def offered(shell: ShellSession, line: str) -> list[str]:
     """What the last word of a line may become: commands, or paths; those that are complete end with a space."""
     match = _LAST_WORD.search(line)
     assert match is not None

@@ -21,7 +21,7 @@ _OTHERS: Final = ("URL", "ID@HOST:PORT[:DIRID],...", "LISTEN=TARGET")
 """Metavars of what names a place in other words."""
 
 
-class Place(NamedTuple):
+class ArgumentPlace(NamedTuple):
     """An argument whose value is a path, an address, or has one in it."""
 
     dest: str
@@ -44,10 +44,10 @@ class Place(NamedTuple):
         return self.is_path and (not self.option or self.metavar == "IN")
 
 
-def places_of(parser: argparse.ArgumentParser) -> list[Place]:
+def places_of(parser: argparse.ArgumentParser) -> list[ArgumentPlace]:
     """Return every argument that names a place."""
     return [
-        Place(
+        ArgumentPlace(
             each.dest,
             str(each.metavar),
             each.option_strings[-1] if each.option_strings else "",
@@ -62,7 +62,7 @@ def places_of(parser: argparse.ArgumentParser) -> list[Place]:
 
 def check_places(arguments: argparse.Namespace) -> None:
     """Raise UsageError for a place that cannot be meant; expand `~` in paths, as the shell leaves `--data=~/n1`."""
-    places: Sequence[Place] = arguments.places
+    places: Sequence[ArgumentPlace] = arguments.places
     for place in places:
         value = getattr(arguments, place.dest)
         if value is None:
@@ -73,7 +73,7 @@ def check_places(arguments: argparse.Namespace) -> None:
             setattr(arguments, place.dest, [*map(expanded, value)] if isinstance(value, list) else expanded(value))
 
 
-def _check(arguments: argparse.Namespace, place: Place, value: str) -> None:
+def _check(arguments: argparse.Namespace, place: ArgumentPlace, value: str) -> None:
     if place.is_path:
         check_not_blank(place.shown, value)
     elif value or not place.may_be_empty:
@@ -96,7 +96,7 @@ def _where_addresses_go(arguments: argparse.Namespace, value: str) -> str:
     return f"`fastquorum {online} --bootstrap {value}` queries a running quorum" if online else ""
 
 
-def _where_paths_go(arguments: argparse.Namespace, place: Place, path: str) -> str:
+def _where_paths_go(arguments: argparse.Namespace, place: ArgumentPlace, path: str) -> str:
     argument = next((each.metavar for each in arguments.places if each.is_path and not each.option), "")
     if argument:
         return f"{argument} stands without an option"

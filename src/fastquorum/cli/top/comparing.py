@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final, NamedTuple
 
-from fastquorum.cli.top.looking import Look, Page
+from fastquorum.cli.top.looking import MetricsPage, QuorumLook
 from fastquorum.client.contacts import Voters
 from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
@@ -68,7 +68,7 @@ class QuorumRow(NamedTuple):
         return {**whole, "nodes": [each.as_json() for each in self.nodes]}
 
 
-def compare(before: Look | None, now: Look) -> QuorumRow:
+def compare(before: QuorumLook | None, now: QuorumLook) -> QuorumRow:
     """Return the row of one look. Without `before` there are no rates."""
     quorum = now.quorum
     elapsed_s = now.at_s - before.at_s if before is not None else 0.0
@@ -97,7 +97,9 @@ def compare(before: Look | None, now: Look) -> QuorumRow:
     )
 
 
-def _node_row(node_id: NodeId, now: Look, page: Page | None, old: Page | None, elapsed_s: float) -> NodeRow:
+def _node_row(
+    node_id: NodeId, now: QuorumLook, page: MetricsPage | None, old: MetricsPage | None, elapsed_s: float
+) -> NodeRow:
     endpoint = now.nodes.get(node_id)
     answer = next((each for each in now.answers if each.endpoint == endpoint), None)
     samples = page.samples if page is not None else None

@@ -25,7 +25,7 @@ THREADS_MAX: Final = 32
 PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-class Answered(NamedTuple):
+class NodeAnswer(NamedTuple):
     """A node's answer as a node; or why there is none."""
 
     endpoint: Endpoint
@@ -33,7 +33,7 @@ class Answered(NamedTuple):
     reason: str
 
 
-class Page(NamedTuple):
+class MetricsPage(NamedTuple):
     """A node's metrics; or why there are none."""
 
     endpoint: Endpoint
@@ -47,14 +47,14 @@ class Page(NamedTuple):
         return int(found[0].labels["node_id"]) if found else None
 
 
-class Look(NamedTuple):
+class QuorumLook(NamedTuple):
     """The state of the quorum at one moment."""
 
     at_s: float
     """Seconds of the monotonic clock."""
     took_at: float
     """Seconds since 1970."""
-    answers: tuple[Answered, ...]
+    answers: tuple[NodeAnswer, ...]
     """One for each known endpoint, in the order of discovery."""
     quorum: Voters | None
     """The voters as the leader sees them; None if no leader is found."""
@@ -62,7 +62,7 @@ class Look(NamedTuple):
     """Why `quorum` is None."""
     nodes: dict[NodeId, Endpoint]
     """Endpoints of all nodes that any node knows."""
-    pages: tuple[Page, ...]
+    pages: tuple[MetricsPage, ...]
 
     @property
     def cluster_id(self) -> str:
@@ -92,7 +92,7 @@ class Looker:
         for connection in self._connections.values():
             connection.close()
 
-    def look(self) -> Look:
+    def look(self) -> QuorumLook:
         """Ask everybody."""
         pages = {each: self._threads.submit(self._page, each) for each in self._metrics_endpoints()}
         known = tuple(dict.fromkeys((*self._nodes.values(), *self._bootstrap)))
@@ -106,9 +106,9 @@ class Looker:
             if each not in pages:
                 pages[each] = self._threads.submit(self._page, each)
         found = tuple(each.result() for each in pages.values())
-        return Look(time.monotonic(), time.time(), answers, quorum, no_quorum, dict(self._nodes), found)
+        return QuorumLook(time.monotonic(), time.time(), answers, quorum, no_quorum, dict(self._nodes), found)
 
-    def _learn(self, answers: Sequence[Answered]) -> None:
+    def _learn(self, answers: Sequence[NodeAnswer]) -> None:
         for each in answers:
             for node in each.cluster.brokers if each.cluster is not None else ():
                 self._nodes[node.broker_id] = Endpoint(LISTENER_NAME, node.host, node.port)
@@ -121,20 +121,20 @@ class Looker:
 
     # --- each on a thread of its own ----------------------------------------------------------------------------------
 
-    def _describe_cluster(self, endpoint: Endpoint) -> Answered:
+    def _describe_cluster(self, endpoint: Endpoint) -> NodeAnswer:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
         try:
             response = self._ask(endpoint, request, DESCRIBE_CLUSTER_VERSION)
         except (NotSent, NoAnswer) as error:
-            return Answered(endpoint, None, error.reason)
+            return NodeAnswer(endpoint, None, error.reason)
         except PeerProtocolError as error:
-            return Answered(endpoint, None, str(error))
+            return NodeAnswer(endpoint, None, str(error))
         assert isinstance(response, DescribeClusterResponse)
         if response.error_code:
-            return Answered(endpoint, None, error_name(response.error_code))
-        return Answered(endpoint, response, "")
+            return NodeAnswer(endpoint, None, error_name(response.error_code))
+        return NodeAnswer(endpoint, response, "")
 
-    def _describe_quorum(self, answers: Sequence[Answered]) -> tuple[Voters | None, str]:
+    def _describe_quorum(self, answers: Sequence[NodeAnswer]) -> tuple[Voters | None, str]:
         """Ask the node that most nodes take for the leader."""
         named = [each.cluster.controller_id for each in answers if each.cluster is not None]
         leaders = sorted({each for each in named if each != NO_NODE}, key=named.count, reverse=True)
@@ -166,7 +166,7 @@ class Looker:
         self._connections[endpoint] = connection  # not kept where the request failed: it is closed then
         return response
 
-    def _page(self, endpoint: Endpoint) -> Page:
+    def _page(self, endpoint: Endpoint) -> MetricsPage:
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
         deadline = Deadline(self._timeout_s)
         try:
@@ -175,13 +175,13 @@ class Looker:
             response = connection.getresponse()
             text = response.read(PAGE_BYTES_MAX).decode("utf-8")
             if response.status != http.client.OK:
-                return Page(endpoint, None, f"{endpoint.address}: HTTP {response.status}")
-            return Page(endpoint, parse(text), "")
+                return MetricsPage(endpoint, None, f"{endpoint.address}: HTTP {response.status}")
+            return MetricsPage(endpoint, parse(text), "")
         except NotSent as error:
-            return Page(endpoint, None, str(error))
+            return MetricsPage(endpoint, None, str(error))
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or repr(error)
-            return Page(endpoint, None, f"{endpoint.address}: {reason}")
+            return MetricsPage(endpoint, None, f"{endpoint.address}: {reason}")
         finally:
             connection.close()
 

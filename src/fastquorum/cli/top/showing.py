@@ -18,7 +18,7 @@ from rich.text import Text
 
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.cli.top.comparing import NodeRow, QuorumRow, compare
-from fastquorum.cli.top.looking import Look, Looker
+from fastquorum.cli.top.looking import Looker, QuorumLook
 
 EXIT_NO_LEADER: Final = 3
 _HEADER: Final = (
@@ -68,7 +68,7 @@ def show_once(looker: Looker, interval_s: float, output: str) -> int:
 
 def show_repeatedly(looker: Looker, interval_s: float, output: str) -> int:
     """Until it is interrupted."""
-    before: Look | None = None
+    before: QuorumLook | None = None
     while True:
         now = looker.look()
         if before is not None:
@@ -84,7 +84,7 @@ def show_live(looker: Looker, interval_s: float) -> int:
     """On a screen of its own, which is gone in the end."""
     with _Keys() as keys, Live(screen=True, auto_refresh=False, console=Console()) as live:
         live.update(Text("querying the quorum ..."), refresh=True)
-        before: Look | None = None
+        before: QuorumLook | None = None
         while True:
             now = looker.look()
             live.update(_drawn(compare(before, now), interval_s, live.console.width), refresh=True)
@@ -93,7 +93,7 @@ def show_live(looker: Looker, interval_s: float) -> int:
                 return 0
 
 
-def _print(before: Look, now: Look, output: str) -> int:
+def _print(before: QuorumLook, now: QuorumLook, output: str) -> int:
     row = compare(before, now)
     if output == "json":
         at = datetime.datetime.fromtimestamp(now.took_at, datetime.UTC).isoformat(timespec="milliseconds")

@@ -5,14 +5,14 @@ import functools
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fastquorum.cli.wire.compare import Difference, differences
+from fastquorum.cli.wire.compare import FieldDifference, differences
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BatchInfo, Kernels, load
 
 _NAMES: Final = ("records", "unalignedRecords")
 
 
-def inside_batches(found: Difference) -> Iterator[Difference]:
+def inside_batches(found: FieldDifference) -> Iterator[FieldDifference]:
     """What differs inside, if both sides are whole batches; else the difference as it is."""
     inner = []
     if found.path.rpartition(".")[2] in _NAMES and isinstance(found.recorded, str) and isinstance(found.now, str):

@@ -40,7 +40,7 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-class Difference(NamedTuple):
+class FieldDifference(NamedTuple):
     """One place; MISSING where a side does not have it."""
 
     path: str
@@ -75,7 +75,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-def differences(recorded: Any, now: Any, path: str = "") -> Iterator[Difference]:
+def differences(recorded: Any, now: Any, path: str = "") -> Iterator[FieldDifference]:
     """Every place where they differ, in the order of the recorded one."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for name in dict.fromkeys((*recorded, *now)):
@@ -87,7 +87,7 @@ def differences(recorded: Any, now: Any, path: str = "") -> Iterator[Difference]
             other = now[index] if index < len(now) else MISSING
             yield from differences(one, other, f"{path}[{index}]")
     elif recorded != now:
-        yield Difference(path, recorded, now)
+        yield FieldDifference(path, recorded, now)
 
 
 class Ignored:

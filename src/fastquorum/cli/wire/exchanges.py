@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from fastquorum.cli.wire.frames import Frame, FrameCutter
+from fastquorum.cli.wire.frames import CapturedFrame, FrameCutter
 from fastquorum.errors import WireError
 from fastquorum.types import Micros
 from fastquorum.wire import ApiKey, decode_request
@@ -22,11 +22,11 @@ REQUEST_COST_BYTES: Final = 512
 NOT_ANSWERED: Final = "acks=0: it is not answered"
 
 
-class Exchange(NamedTuple):
+class WireExchange(NamedTuple):
     """A request and its response; either may be missing."""
 
-    request: Frame | None
-    response: Frame | None
+    request: CapturedFrame | None
+    response: CapturedFrame | None
     at_us: Micros
     """When the request's last byte came; the response's, if there is no request."""
     latency_us: Micros
@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 class _Open:
     """A request that waits for its response, or for those before it."""
 
-    frame: Frame
+    frame: CapturedFrame
     at_us: Micros
     correlation_id: int | None
     is_answered: bool
@@ -54,7 +54,7 @@ class _Open:
 class Exchanges:
     """One connection. Exchanges come out in the order of their requests, as long as they are answered in order."""
 
-    def __init__(self, emit: Callable[[Exchange], None], frame_bytes_max: int) -> None:
+    def __init__(self, emit: Callable[[WireExchange], None], frame_bytes_max: int) -> None:
         self._emit = emit
         self._requests = FrameCutter(frame_bytes_max)
         self._responses = FrameCutter(frame_bytes_max)
@@ -74,7 +74,7 @@ class Exchanges:
         while self._open_bytes > self._open_bytes_max and len(self._open) > 1:
             self._close(0, unanswered="it was not answered before too many more requests came")
         if self._requests.lost:
-            self._emit(Exchange(None, None, now_us, -1, lost=self._requests.lost))
+            self._emit(WireExchange(None, None, now_us, -1, lost=self._requests.lost))
 
     def on_response_bytes(self, data: bytes, now_us: Micros) -> None:
         """Take bytes from the server."""
@@ -83,7 +83,7 @@ class Exchanges:
         for frame in self._responses.feed(data):
             self._answer(frame, now_us)
         if self._responses.lost:
-            self._emit(Exchange(None, None, now_us, -1, lost=self._responses.lost))
+            self._emit(WireExchange(None, None, now_us, -1, lost=self._responses.lost))
 
     def on_end(self, reason: str, now_us: Micros) -> None:
         """Nothing more comes: what is open is not answered."""
@@ -94,13 +94,13 @@ class Exchanges:
             self._close(0, unanswered=reason)
         cut = self._requests.rest()
         if cut is not None:
-            self._emit(Exchange(cut, None, now_us, -1, unanswered=reason))
+            self._emit(WireExchange(cut, None, now_us, -1, unanswered=reason))
 
     @property
     def _is_lost(self) -> bool:
         return bool(self._requests.lost or self._responses.lost)
 
-    def _answer(self, frame: Frame, now_us: Micros) -> None:
+    def _answer(self, frame: CapturedFrame, now_us: Micros) -> None:
         wanted = correlation_id(frame, request=False)
         for index, each in enumerate(self._open):
             if each.is_answered and each.correlation_id == wanted is not None:
@@ -108,7 +108,7 @@ class Exchanges:
                 self._close(index, frame, now_us)
                 self._emit_not_answered(len(self._open))
                 return
-        self._emit(Exchange(None, frame, now_us, -1))
+        self._emit(WireExchange(None, frame, now_us, -1))
 
     def _emit_not_answered(self, before: int) -> int:
         """Let go of the first requests that get no response, up to one that does; how many they were."""
@@ -118,14 +118,16 @@ class Exchanges:
             count += 1
         return count
 
-    def _close(self, index: int, response: Frame | None = None, now_us: Micros = -1, unanswered: str = "") -> None:
+    def _close(
+        self, index: int, response: CapturedFrame | None = None, now_us: Micros = -1, unanswered: str = ""
+    ) -> None:
         closed = self._open[index]
         del self._open[index]
         self._open_bytes -= closed.cost_bytes
         latency_us = now_us - closed.at_us if response is not None and response.is_over else -1
         if response is None and not closed.is_answered:
             unanswered = NOT_ANSWERED
-        self._emit(Exchange(closed.frame, response, closed.at_us, latency_us, unanswered))
+        self._emit(WireExchange(closed.frame, response, closed.at_us, latency_us, unanswered))
 
 
 def is_answered(request: bytes) -> bool:
@@ -139,7 +141,7 @@ def is_answered(request: bytes) -> bool:
     return not (isinstance(body, ProduceRequest) and body.acks == 0)
 
 
-def correlation_id(frame: Frame, *, request: bool) -> int | None:
+def correlation_id(frame: CapturedFrame, *, request: bool) -> int | None:
     """It stands at the same place in every version of the headers. None if it is not there."""
     position = 4 if request else 0
     if frame.length < 0 or len(frame.data) < position + 4:

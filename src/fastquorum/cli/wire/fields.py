@@ -15,7 +15,7 @@ from fastquorum.wire.types import IMPLIED, NO_VERSIONS, Field
 _INDENT: Final = "  "
 
 
-class Placed(NamedTuple):
+class PlacedField(NamedTuple):
     """A field and its place in a message."""
 
     field: Field
@@ -24,11 +24,11 @@ class Placed(NamedTuple):
     depth: int
 
 
-def placed_fields(cls: type[Struct], path: str = "", depth: int = 0) -> Iterator[Placed]:
+def placed_fields(cls: type[Struct], path: str = "", depth: int = 0) -> Iterator[PlacedField]:
     """Yield every field in the order of declaration; the fields of a struct follow it."""
     for each in cls.__wire__.fields:
         here = f"{path}.{each.name}".lstrip(".")
-        yield Placed(each, here, depth)
+        yield PlacedField(each, here, depth)
         inner = each.type if each.type.element is None else each.type.element
         if inner.struct is not None:
             yield from placed_fields(inner.struct, here if inner is each.type else f"{here}[]", depth + 1)
@@ -44,7 +44,7 @@ def fields_table(cls: type[Message], version: int | None) -> tuple[tuple[str, ..
     return ("FIELD", "TYPE", "BEGINS", "TAG", "NULLABLE", "DEFAULT"), rows
 
 
-def _row(placed: Placed, cls: type[Message]) -> tuple[object, ...]:
+def _row(placed: PlacedField, cls: type[Message]) -> tuple[object, ...]:
     each = placed.field
     tag = "" if each.tag < 0 else f"{each.tag} in {each.tagged}" if each.tagged != each.versions else str(each.tag)
     notes = [note for note, holds in (("ignorable", each.ignorable), ("never compact", not each.flexible)) if holds]

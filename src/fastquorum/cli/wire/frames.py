@@ -13,7 +13,7 @@ PLAUSIBLE_BYTES_MAX: Final = 256 * 1024 * 1024
 _LENGTH_BYTES: Final = 4
 
 
-class Frame(NamedTuple):
+class CapturedFrame(NamedTuple):
     """A frame without its length, or the known part of it."""
 
     data: bytes
@@ -40,7 +40,7 @@ class FrameCutter:
         self._missing = _LENGTH_BYTES
         self._length = -1
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[CapturedFrame]:
         """The frames that are over with these bytes."""
         found = []
         position = 0
@@ -52,15 +52,15 @@ class FrameCutter:
             if self._missing == 0 and self._length < 0:
                 self._begin()
             if self._missing == 0 and not self.lost:
-                found.append(Frame(bytes(self._kept), self._length))
+                found.append(CapturedFrame(bytes(self._kept), self._length))
                 self._expect(-1, _LENGTH_BYTES, _LENGTH_BYTES)
         return found
 
-    def rest(self) -> Frame | None:
+    def rest(self) -> CapturedFrame | None:
         """Return the bytes of an incomplete frame; None if there is none."""
         if self.lost or (self._length < 0 and not self._kept):
             return None
-        return Frame(bytes(self._kept), self._length, is_over=False)
+        return CapturedFrame(bytes(self._kept), self._length, is_over=False)
 
     def _begin(self) -> None:
         (length,) = struct.unpack(">i", self._kept)

@@ -18,7 +18,7 @@ STDIN: Final = "-"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
-class Recorded(NamedTuple):
+class RecordedExchange(NamedTuple):
     """A recorded exchange with a whole request."""
 
     server: str
@@ -59,7 +59,7 @@ def count_lines(path: str) -> int:
     return sum(1 for _ in line_texts(path)) if path != STDIN and Path(path).is_file() else 0
 
 
-def recorded(text: bytes) -> Recorded | None:
+def recorded(text: bytes) -> RecordedExchange | None:
     """What there is to ask again on this line; None if no whole request was recorded. UsageError for a bad line."""
     line = parse_line(text)
     if "request" not in line:
@@ -75,7 +75,7 @@ def recorded(text: bytes) -> Recorded | None:
     connection = line.get("connection", 0)
     if not isinstance(connection, int):
         raise UsageError(f"connection: {connection!r} is not a number")
-    return Recorded(str(line.get("server", "")), connection, request, response)
+    return RecordedExchange(str(line.get("server", "")), connection, request, response)
 
 
 def _was_sniffed(line: Line) -> bool:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from fastquorum.cli.wire.decode import request_fields, response_fields
-from fastquorum.cli.wire.exchanges import Exchange
-from fastquorum.cli.wire.frames import Frame
+from fastquorum.cli.wire.exchanges import WireExchange
+from fastquorum.cli.wire.frames import CapturedFrame
 from fastquorum.cli.wire.lines import Line
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.types import Micros
@@ -26,7 +26,7 @@ class Origin(NamedTuple):
     client: str
 
 
-def exchange_line(exchange: Exchange, origin: Origin, wall_us: Micros) -> Line:
+def exchange_line(exchange: WireExchange, origin: Origin, wall_us: Micros) -> Line:
     """The exchange as a line; `wall_us` is when it began, since 1970.
 
     A frame that is not all here, or not of a known API and version, has its bytes and the reason instead of its JSON.
@@ -53,13 +53,13 @@ def exchange_line(exchange: Exchange, origin: Origin, wall_us: Micros) -> Line:
     return line
 
 
-def _which(request: Frame | None) -> tuple[int | None, int]:
+def _which(request: CapturedFrame | None) -> tuple[int | None, int]:
     if request is None or request.length < 0 or len(request.data) < 4:
         return None, -1
     return struct.unpack_from(">hh", request.data)
 
 
-def _frame_fields(kind: str, frame: Frame, key: int | None, version: int) -> Line:
+def _frame_fields(kind: str, frame: CapturedFrame, key: int | None, version: int) -> Line:
     if not frame.is_whole:
         size = f"of {frame.length} bytes" if frame.length >= 0 else "cut inside its length"
         why = "the first of them are recorded" if frame.is_over else "the connection ended inside it"

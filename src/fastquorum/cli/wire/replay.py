@@ -12,11 +12,11 @@ from fastquorum.cli.terminal.arguments import DEFAULT_TIMEOUT_S, add_format, exp
 from fastquorum.cli.terminal.file_limit import raise_file_limit
 from fastquorum.cli.terminal.output import print_json, progress, tell
 from fastquorum.cli.wire.batches import inside_batches
-from fastquorum.cli.wire.compare import DEFAULT_IGNORED, Difference, Ignored, differences
+from fastquorum.cli.wire.compare import DEFAULT_IGNORED, FieldDifference, Ignored, differences
 from fastquorum.cli.wire.decode import response_fields
 from fastquorum.cli.wire.exchanges import is_answered
 from fastquorum.cli.wire.lines import Line, api_key
-from fastquorum.cli.wire.recorded import Recorded, count_lines, line_texts, recorded
+from fastquorum.cli.wire.recorded import RecordedExchange, count_lines, line_texts, recorded
 from fastquorum.cli.wire.recording import api_name
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.client.endpoints import parse_endpoint
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-class Verdict(Enum):
+class ReplayVerdict(Enum):
     """How an answer compares to the recorded one."""
 
     SAME = "same"
@@ -76,14 +76,14 @@ class Verdict(Enum):
 
     @property
     def is_bad(self) -> bool:
-        return self in (Verdict.DIFFERENT, Verdict.UNANSWERED)
+        return self in (ReplayVerdict.DIFFERENT, ReplayVerdict.UNANSWERED)
 
 
-class Outcome(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """What came of one request."""
 
-    verdict: Verdict
-    differences: tuple[Difference, ...] = ()
+    verdict: ReplayVerdict
+    differences: tuple[FieldDifference, ...] = ()
     reason: str = ""
     """What there is to say beside the differences."""
 
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             finally:
                 advance(1)
             if line is None:
-                summary.add(number, None, Outcome(Verdict.NOT_SENT))
+                summary.add(number, None, ReplayOutcome(ReplayVerdict.NOT_SENT))
             elif _is_wanted(line, only, arguments.server):
                 summary.add(number, line, _compare(line, asker, ignored))
             else:
@@ -123,7 +123,7 @@ def _names(text: str) -> set[str]:
     return {api_name(api_key(part.strip(), "--only")) for part in text.split(",")}
 
 
-def _is_wanted(line: Recorded, only: set[str] | None, server: str | None) -> bool:
+def _is_wanted(line: RecordedExchange, only: set[str] | None, server: str | None) -> bool:
     return (only is None or api_name(line.api_key) in only) and (server is None or line.server == server)
 
 
@@ -136,7 +136,7 @@ class _Asker:
         self._one_connection = one_connection
         self._connections: dict[tuple[str, int], Connection] = {}
 
-    def ask(self, line: Recorded) -> bytes | None:
+    def ask(self, line: RecordedExchange) -> bytes | None:
         """The answer; None if none comes by the protocol. NotSent, NoAnswer, FrameError."""
         which = ("", 0) if self._one_connection else (line.server, line.connection)
         deadline = Deadline(self._timeout_s)
@@ -158,31 +158,36 @@ class _Asker:
             self._connections.popitem()[1].close()
 
 
-def _compare(line: Recorded, asker: _Asker, ignored: Ignored) -> Outcome:
+def _compare(line: RecordedExchange, asker: _Asker, ignored: Ignored) -> ReplayOutcome:
     try:
         answer = asker.ask(line)
     except (NoAnswer, FrameError) as error:
-        return Outcome(Verdict.NOT_COMPARED if line.response is None else Verdict.UNANSWERED, reason=str(error))
+        return ReplayOutcome(
+            ReplayVerdict.NOT_COMPARED if line.response is None else ReplayVerdict.UNANSWERED, reason=str(error)
+        )
     if line.response is None:
-        return Outcome(Verdict.NOT_COMPARED)
+        return ReplayOutcome(ReplayVerdict.NOT_COMPARED)
     if answer is None:
-        return Outcome(Verdict.UNANSWERED, reason="a Produce with acks=0 is not answered, but an answer was recorded")
+        return ReplayOutcome(
+            ReplayVerdict.UNANSWERED, reason="a Produce with acks=0 is not answered, but an answer was recorded"
+        )
     if answer == line.response:
-        return Outcome(Verdict.SAME)
+        return ReplayOutcome(ReplayVerdict.SAME)
     try:
         one, other = (_fields(line, frame) for frame in (line.response, answer))
     except WireError as error:
-        return Outcome(Verdict.DIFFERENT, reason=f"{_bytes_differ(line.response, answer)}; {error}")
+        return ReplayOutcome(ReplayVerdict.DIFFERENT, reason=f"{_bytes_differ(line.response, answer)}; {error}")
     found = [inner for each in differences(one, other) for inner in inside_batches(each)]
     if not found:
-        return Outcome(
-            Verdict.DIFFERENT, reason=f"{_bytes_differ(line.response, answer)}, in tagged fields that are not declared"
+        return ReplayOutcome(
+            ReplayVerdict.DIFFERENT,
+            reason=f"{_bytes_differ(line.response, answer)}, in tagged fields that are not declared",
         )
     counted = tuple(each for each in found if not ignored.matches(line.api_key, each.path))
-    return Outcome(Verdict.DIFFERENT if counted else Verdict.IGNORED, counted)
+    return ReplayOutcome(ReplayVerdict.DIFFERENT if counted else ReplayVerdict.IGNORED, counted)
 
 
-def _fields(line: Recorded, response: bytes) -> Any:
+def _fields(line: RecordedExchange, response: bytes) -> Any:
     fields = response_fields(line.api_key, line.version, response)
     return {"response_header": fields["response_header"], **fields["response_json"]}
 
@@ -200,7 +205,7 @@ class _Summary:
 
     def __init__(self, how: str) -> None:
         self._how = how
-        self._counts: Counter[Verdict] = Counter()
+        self._counts: Counter[ReplayVerdict] = Counter()
         self._bad_lines = 0
         self.left_out = 0
         """Exchanges that --only or --server do not name."""
@@ -213,12 +218,12 @@ class _Summary:
 
     def check_sent(self, file: str) -> None:
         """Raise UsageError if no request was sent, and no bad line says why: nothing was compared then."""
-        if self._bad_lines or self._counts.total() > self._counts[Verdict.NOT_SENT]:
+        if self._bad_lines or self._counts.total() > self._counts[ReplayVerdict.NOT_SENT]:
             return
         if self.left_out:
             what = f"--only and --server leave out {'all ' if self.left_out > 1 else 'its '}{_exchanges(self.left_out)}"
             raise UsageError(f"{file}: nothing was sent: {what}")
-        if self._counts[Verdict.NOT_SENT]:
+        if self._counts[ReplayVerdict.NOT_SENT]:
             raise UsageError(f"{file}: nothing was sent: no whole request was recorded")
         raise UsageError(f"{file}: nothing was sent: it holds no exchange", "record some: `fastquorum wire sniff`")
 
@@ -226,7 +231,7 @@ class _Summary:
         self._bad_lines += 1
         tell(f"line {number}: {error}")
 
-    def add(self, number: int, line: Recorded | None, outcome: Outcome) -> None:
+    def add(self, number: int, line: RecordedExchange | None, outcome: ReplayOutcome) -> None:
         self._counts[outcome.verdict] += 1
         if self._how == "json":
             request: Line = {} if line is None else {"api": api_name(line.api_key), "api_version": line.version}
@@ -249,10 +254,10 @@ class _Summary:
     def show(self) -> None:
         """The counts."""
         if self._how == "json":
-            counts = {verdict.name.lower(): self._counts[verdict] for verdict in Verdict}
+            counts = {verdict.name.lower(): self._counts[verdict] for verdict in ReplayVerdict}
             print_json({"summary": {**counts, "bad_lines": self._bad_lines}})
             return
-        counted = [f"{self._counts[verdict]} {verdict.value}" for verdict in Verdict if self._counts[verdict]]
+        counted = [f"{self._counts[verdict]} {verdict.value}" for verdict in ReplayVerdict if self._counts[verdict]]
         if self._bad_lines:
             counted.append(f"{self._bad_lines} lines that could not be read")
         print(f"{_exchanges(self._counts.total())}: {'; '.join(counted) or 'nothing to send'}")

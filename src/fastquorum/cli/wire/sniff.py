@@ -16,7 +16,7 @@ from fastquorum.cli.terminal import interrupts
 from fastquorum.cli.terminal.arguments import explain, positive
 from fastquorum.cli.terminal.file_limit import raise_file_limit
 from fastquorum.cli.terminal.output import tell
-from fastquorum.cli.wire.exchanges import Exchange, Exchanges
+from fastquorum.cli.wire.exchanges import Exchanges, WireExchange
 from fastquorum.cli.wire.proxy import Proxy, Route, now_us
 from fastquorum.cli.wire.recording import Origin, exchange_line, table_header, table_row
 from fastquorum.client.endpoints import parse_endpoint
@@ -182,7 +182,7 @@ class _Recorder:
         origin = Origin(route.target.address, self._connections, client)
         return Exchanges(lambda exchange: self._record(exchange, origin), self._frame_bytes_max)
 
-    def _record(self, exchange: Exchange, origin: Origin) -> None:
+    def _record(self, exchange: WireExchange, origin: Origin) -> None:
         if self._failure is not None:
             return
         line = exchange_line(exchange, origin, exchange.at_us + self._wall_offset_us)

@@ -5,39 +5,39 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
-from fastquorum.load.driving.payloads import Append
-from fastquorum.load.driving.tally import Tally
-from fastquorum.load.driving.window import Window
+from fastquorum.load.driving.payloads import Payload
+from fastquorum.load.driving.tally import LoadTally
+from fastquorum.load.driving.window import AppendWindow
 
 
-class Pending(Protocol):
+class BlockingAppend(Protocol):
     """An append that was accepted (`fastquorum.sync.Pending`)."""
 
     def done(self) -> bool: ...
     def result(self, timeout: float | None = None) -> int: ...
 
 
-class Appending(Protocol):
+class BlockingQuorum(Protocol):
     """The part of `fastquorum.sync.Quorum` that the driver needs."""
 
     @property
-    def append_nowait(self) -> Callable[[bytes | tuple[bytes, ...]], Pending]: ...
+    def append_nowait(self) -> Callable[[bytes | tuple[bytes, ...]], BlockingAppend]: ...
     @property
-    def append_each(self) -> Callable[[list[bytes]], Sequence[Pending]]: ...
+    def append_each(self) -> Callable[[list[bytes]], Sequence[BlockingAppend]]: ...
 
 
 class BlockingDriver:
     """See `generating.Driver`."""
 
-    def __init__(self, quorum: Appending, tally: Tally, timeout_ns: int) -> None:
-        self._window: Window[Pending] = Window(quorum, tally)
+    def __init__(self, quorum: BlockingQuorum, tally: LoadTally, timeout_ns: int) -> None:
+        self._window: AppendWindow[BlockingAppend] = AppendWindow(quorum, tally)
         self._timeout_ns = timeout_ns
 
     @property
     def in_flight(self) -> int:
         return len(self._window.pending)
 
-    def offer(self, appends: list[Append], intended_ns: int) -> None:
+    def offer(self, appends: list[Payload], intended_ns: int) -> None:
         self._window.offer(appends, intended_ns)
         self._window.settle()
 
@@ -60,7 +60,7 @@ class BlockingDriver:
     def abandon(self, kind: str) -> None:
         self._window.abandon(kind)
 
-    def retarget(self, tally: Tally) -> None:
+    def retarget(self, tally: LoadTally) -> None:
         self._window.tally = tally
 
     def close(self) -> None:

@@ -11,29 +11,29 @@ from fastquorum.errors import AppendTimeout, FastQuorumError
 from fastquorum.load.driving.generating import IN_FLIGHT_BOUND, Job
 from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.driving.timer import Timer
-from fastquorum.load.driving.window import Window
+from fastquorum.load.driving.window import AppendWindow
 
 _REFUSED_S = 0.01
 """A task of the closed loop that was refused goes on this much later."""
 
 
-class Pending(Protocol):
+class AsyncioAppend(Protocol):
     """An append that was accepted (`fastquorum.Pending`)."""
 
     def done(self) -> bool: ...
     def result(self) -> int: ...
-    def add_done_callback(self, callback: "Callable[[Pending], object]") -> None: ...
+    def add_done_callback(self, callback: "Callable[[AsyncioAppend], object]") -> None: ...
 
 
-class Appending(Protocol):
+class AsyncioQuorum(Protocol):
     """The part of `fastquorum.Quorum` that the driver needs."""
 
-    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Pending: ...
-    def append_each(self, values: list[bytes]) -> Sequence[Pending]: ...
+    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> AsyncioAppend: ...
+    def append_each(self, values: list[bytes]) -> Sequence[AsyncioAppend]: ...
     async def append(self, value: bytes | tuple[bytes, ...], *, timeout: float | None = None) -> int: ...
 
 
-async def generate(quorum: Appending, job: Job) -> int:
+async def generate(quorum: AsyncioQuorum, job: Job) -> int:
     """Generate like `generating.generate`, in the running loop."""
     run = _Run(quorum, job)
     timer = Timer(asyncio.get_running_loop())
@@ -56,12 +56,12 @@ async def generate(quorum: Appending, job: Job) -> int:
 
 
 class _Run:
-    def __init__(self, quorum: Appending, job: Job) -> None:
+    def __init__(self, quorum: AsyncioQuorum, job: Job) -> None:
         self.wake_when_idle: Callable[[], None] = lambda: None
         self._quorum = quorum
         self._job = job
-        self._window: Window[Pending] = Window(quorum, job.tally)
-        self._watched: Pending | None = None
+        self._window: AppendWindow[AsyncioAppend] = AppendWindow(quorum, job.tally)
+        self._watched: AsyncioAppend | None = None
         self._awaited = 0
 
     @property
@@ -113,12 +113,12 @@ class _Run:
         await asyncio.gather(*tasks)
         return 0
 
-    def _watch(self, pending: Pending) -> None:
+    def _watch(self, pending: AsyncioAppend) -> None:
         if pending is not self._watched:
             self._watched = pending
             pending.add_done_callback(self._on_settled)
 
-    def _on_settled(self, pending: Pending) -> None:
+    def _on_settled(self, pending: AsyncioAppend) -> None:
         self._window.settle()
         if not self._window.pending:
             self.wake_when_idle()

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from fastquorum.load.driving.payloads import Append, Payloads
+from fastquorum.load.driving.payloads import Payload, Payloads
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.tally import LoadTally
 
 IN_FLIGHT_BOUND: Final = "in_flight_bound"
 """The error of an arrival that the generator did not send, because too many were in flight."""
@@ -26,7 +26,7 @@ class Driver(Protocol):
     def in_flight(self) -> int:
         """Appends that were sent and whose fate is not known."""
 
-    def offer(self, appends: list[Append], intended_ns: int) -> None:
+    def offer(self, appends: list[Payload], intended_ns: int) -> None:
         """Send them all, waiting for none. A refused one is an error of the tally, and never sent again."""
 
     def collect(self, until_ns: int) -> None:
@@ -35,7 +35,7 @@ class Driver(Protocol):
     def abandon(self, kind: str) -> None:
         """Give up what is in flight: errors of this kind."""
 
-    def retarget(self, tally: Tally) -> None:
+    def retarget(self, tally: LoadTally) -> None:
         """Tell this tally from now on. Nothing may be in flight."""
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class Job:
     """One phase of generating: what, how much, and for how long."""
 
     payloads: Payloads
-    tally: Tally
+    tally: LoadTally
     start_ns: int
     """On the monotonic clock, which all processes of a machine share."""
     in_flight_max: int

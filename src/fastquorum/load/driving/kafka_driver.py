@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fastquorum.errors import UsageError
-from fastquorum.load.driving.payloads import Append
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.payloads import Payload
+from fastquorum.load.driving.tally import LoadTally
 from fastquorum.types import Endpoint
 
 _POLL_S: Final = 0.1
@@ -33,7 +33,7 @@ def load_client() -> Any:
 class KafkaDriver:
     """One idempotent producer."""
 
-    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, tally: Tally, timeout_ns: int) -> None:
+    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, tally: LoadTally, timeout_ns: int) -> None:
         self._kafka = load_client()
         self._topic = topic
         self._tally = tally
@@ -58,12 +58,12 @@ class KafkaDriver:
         self._thread = threading.Thread(target=self._poll, name="kafka-callbacks", daemon=True)
         self._thread.start()
 
-    def retarget(self, tally: Tally) -> None:
+    def retarget(self, tally: LoadTally) -> None:
         """Tell this tally from now on. Nothing may be in flight."""
         assert not self.in_flight
         self._tally = tally
 
-    def offer(self, appends: list[Append], intended_ns: int) -> None:
+    def offer(self, appends: list[Payload], intended_ns: int) -> None:
         tally, produce, topic = self._tally, self._producer.produce, self._topic
         for each in appends:
             delivered = _Delivery(self._fates, self._came, intended_ns, len(each.values))

@@ -14,8 +14,8 @@ from fastquorum.load.driving.embedded import BlockingDriver
 from fastquorum.load.driving.generating import Job, generate
 from fastquorum.load.driving.payloads import Payloads
 from fastquorum.load.driving.schedule import Schedule
-from fastquorum.load.driving.tally import Tally
-from fastquorum.load.plan import Api, Plan
+from fastquorum.load.driving.tally import LoadTally
+from fastquorum.load.plan import Api, LoadPlan
 
 _APPENDS: Final = 20_000
 _RATE: Final = 1_000_000.0
@@ -70,10 +70,10 @@ class AsyncioNullQuorum:
 
 def own_appends_per_s(api: Api, payloads: Payloads) -> float:
     """How many appends a second the generator can offer to nobody, on this machine, now. Not in a running loop."""
-    plan = Plan(records_per_s=_RATE, records_per_append=1)
+    plan = LoadPlan(records_per_s=_RATE, records_per_append=1)
     schedule = Schedule(plan, _APPENDS / _RATE, 0)
     began = time.monotonic_ns()
-    tally = Tally(lambda header, samples: None, 0, began)
+    tally = LoadTally(lambda header, samples: None, 0, began)
     job = Job(
         Payloads(payloads.appends),
         tally,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.data import carried_records
 from fastquorum.errors import UsageError
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 from fastquorum.types import Uuid
 from fastquorum.wire.records.brokers import BrokerRegistrationChangeRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
@@ -33,7 +33,7 @@ _DEFAULT_RECORDS: Final = {"topics": 9, "isr": 20}
 """Records of an append where nothing else was asked for: a topic of 8 partitions; a broker's partitions, in parts."""
 
 
-class Append(NamedTuple):
+class Payload(NamedTuple):
     """One append, all its records in one batch. `keys` where the records have some, for drivers that send keys; a
     driver that knows only values sends `values`, in which the key's bytes then come first.
     """
@@ -55,12 +55,12 @@ class Append(NamedTuple):
 class Payloads:
     """Appends, without end."""
 
-    def __init__(self, appends: list[Append]) -> None:
+    def __init__(self, appends: list[Payload]) -> None:
         self.appends: Final = appends
         self._twice = appends + appends
         self._at = 0
 
-    def take(self, wanted: int) -> list[Append]:
+    def take(self, wanted: int) -> list[Payload]:
         """The next so many."""
         size, at = len(self.appends), self._at
         if wanted > size:
@@ -75,7 +75,7 @@ def default_records_per_append(workload: str) -> int:
     return _DEFAULT_RECORDS.get(workload, 1)
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: LoadPlan) -> None:
     """UsageError if records are too small for what they are to hold, or an append is larger than memory is for."""
     if plan.workload == "keys" and plan.record_bytes < KEY_BYTES:
         raise UsageError(f"records of {plan.record_bytes} bytes have no room for keys of {KEY_BYTES}")
@@ -88,28 +88,28 @@ def check_plan(plan: Plan) -> None:
         )
 
 
-def make_payloads(plan: Plan) -> Payloads:
+def make_payloads(plan: LoadPlan) -> Payloads:
     """Make the payloads of a plan: the same plan makes the same bytes. Raises like `check_plan`."""
     check_plan(plan)
     chance = random.Random(plan.seed)
     records = _RECORDS[plan.workload](plan, chance)
-    appends: list[Append] = []
+    appends: list[Payload] = []
     size = 0
     # Few big ones are as good as many small ones; one must be there in any case.
     while not appends or (len(appends) < APPENDS_MAX and size < BYTES_MAX):
         values = tuple(islice(records, plan.records_per_append))
         keys = tuple(value[:KEY_BYTES] for value in values) if plan.workload == "keys" else ()
-        appends.append(Append(values, keys))
+        appends.append(Payload(values, keys))
         size += sum(map(len, values))
     return Payloads(appends)
 
 
-def _values(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _values(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     while True:
         yield chance.randbytes(plan.record_bytes)
 
 
-def _keys(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _keys(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     keys = [b"key-%0*d" % (KEY_BYTES - 4, number) for number in range(KEYS)]
     while True:
         hot = chance.random() < 0.75
@@ -121,7 +121,7 @@ def _uuid(chance: random.Random) -> Uuid:
     return Uuid(chance.randbytes(16))
 
 
-def _topics(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _topics(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     directories = [_uuid(chance) for _ in range(BROKERS)]
     for number in count():
         topic_id = _uuid(chance)
@@ -141,7 +141,7 @@ def _topics(plan: Plan, chance: random.Random) -> Iterator[bytes]:
             yield encode_metadata_record(record, 2)
 
 
-def _isr(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _isr(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     """A broker fails: it leaves the in-sync replicas of its partitions, and others lead. Then it returns."""
     topics = [_uuid(chance) for _ in range(64)]
     for failed in cycle(range(BROKERS)):
@@ -155,7 +155,7 @@ def _isr(plan: Plan, chance: random.Random) -> Iterator[bytes]:
                 yield encode_metadata_record(record, 2)
 
 
-def _heartbeats(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _heartbeats(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     """What heartbeats leave in a log: a broker that missed some is fenced, and unfenced when it is heard again."""
     epochs = [chance.randrange(1000) for _ in range(BROKERS)]
     for fenced in cycle((1, -1)):
@@ -164,7 +164,7 @@ def _heartbeats(plan: Plan, chance: random.Random) -> Iterator[bytes]:
             yield encode_metadata_record(record, 0)
 
 
-def _golden(plan: Plan, chance: random.Random) -> Iterator[bytes]:
+def _golden(plan: LoadPlan, chance: random.Random) -> Iterator[bytes]:
     return cycle(carried_records())
 
 

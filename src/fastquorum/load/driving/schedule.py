@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import LoadPlan
 
 _NS: Final = 1_000_000_000
 
@@ -17,7 +17,7 @@ _NS: Final = 1_000_000_000
 class Schedule:
     """Ticks 0 up to `ticks`; tick n is due `n * tick_ns` after the start and brings `counts[n]` arrivals (appends)."""
 
-    def __init__(self, plan: Plan, seconds: float, seed: int) -> None:
+    def __init__(self, plan: LoadPlan, seconds: float, seed: int) -> None:
         appends_per_s = plan.appends_per_s
         assert appends_per_s is not None, "a closed loop has no schedule"
         shortest_ns = plan.tick_us * 1000

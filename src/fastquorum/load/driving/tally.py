@@ -26,7 +26,7 @@ def kind_of(error: FastQuorumError) -> str:
     return _WORDS.sub("_", type(error).__name__).lower()
 
 
-class Tally:
+class LoadTally:
     """The counts of one phase of one worker. Any thread may append to `latencies`."""
 
     def __init__(self, report: Report, phase: int, now_ns: int) -> None:

@@ -10,31 +10,31 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.load.driving.payloads import Append
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.payloads import Payload
+from fastquorum.load.driving.tally import LoadTally
 
 
-class Pending(Protocol):
+class PendingAppend(Protocol):
     """An append that was accepted (`fastquorum.Pending`, `fastquorum.sync.Pending`)."""
 
     def done(self) -> bool: ...
     def result(self) -> int: ...
 
 
-class Appending(Protocol):
+class AppendingQuorum(Protocol):
     """The part of `fastquorum.Quorum` and `fastquorum.sync.Quorum` that the window needs."""
 
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Any: ...
     def append_each(self, values: list[bytes]) -> Sequence[Any]: ...
 
 
-_P = TypeVar("_P", bound=Pending)
+_P = TypeVar("_P", bound=PendingAppend)
 
 
-class Window(Generic[_P]):
+class AppendWindow(Generic[_P]):
     """For one thread."""
 
-    def __init__(self, quorum: Appending, tally: Tally) -> None:
+    def __init__(self, quorum: AppendingQuorum, tally: LoadTally) -> None:
         self.tally = tally
         self.pending: deque[_P] = deque()
         """Oldest first."""
@@ -43,7 +43,7 @@ class Window(Generic[_P]):
         self._append = quorum.append_nowait
         self._append_each = quorum.append_each
 
-    def offer(self, appends: list[Append], intended_ns: int) -> None:
+    def offer(self, appends: list[Payload], intended_ns: int) -> None:
         """Send them all; the tally counts refused ones."""
         if any(len(each.values) != 1 for each in appends):
             self._offer_one_by_one(appends, intended_ns)
@@ -60,7 +60,7 @@ class Window(Generic[_P]):
             else:
                 self._sent(each, intended_ns)
 
-    def _offer_one_by_one(self, appends: list[Append], intended_ns: int) -> None:
+    def _offer_one_by_one(self, appends: list[Payload], intended_ns: int) -> None:
         for each in appends:
             try:
                 self._sent(self._append(each.as_appended), intended_ns)
@@ -101,7 +101,7 @@ class Window(Generic[_P]):
         self._intended_ns.clear()
 
 
-def _error_of(pending: Pending) -> FastQuorumError | None:
+def _error_of(pending: PendingAppend) -> FastQuorumError | None:
     """Return the error of a settled append; None if it succeeded."""
     try:
         pending.result()

@@ -18,9 +18,9 @@ from typing import Final
 from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels, Record
-from fastquorum.load.driving.leader_search import CLIENT_ID, Found, find_leader
-from fastquorum.load.driving.payloads import Append
-from fastquorum.load.driving.tally import Tally
+from fastquorum.load.driving.leader_search import CLIENT_ID, FoundLeader, find_leader
+from fastquorum.load.driving.payloads import Payload
+from fastquorum.load.driving.tally import LoadTally
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
 from fastquorum.wire.messages.produce import ProduceRequest, ProduceResponse
@@ -47,7 +47,7 @@ had the batch in its log already.
 """
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-OnLeader = Callable[[Found], None]
+OnLeader = Callable[[FoundLeader], None]
 
 
 class WireDriver:
@@ -58,7 +58,7 @@ class WireDriver:
         bootstrap: Sequence[Endpoint],
         topic: str,
         kernels: Kernels,
-        tally: Tally,
+        tally: LoadTally,
         timeout_ns: int,
         on_leader: OnLeader,
     ) -> None:
@@ -75,7 +75,7 @@ class WireDriver:
         self._waiting: dict[int, list[int]] = {}
         """The intended times of each request's appends, by correlation id, oldest first."""
         self._waiting_appends = 0
-        self._unsent: deque[tuple[Append, int]] = deque()
+        self._unsent: deque[tuple[Payload, int]] = deque()
         """Arrivals whose turn has not come."""
         self._look_at_ns = 0
         self._epoch = -1
@@ -87,12 +87,12 @@ class WireDriver:
     def in_flight(self) -> int:
         return self._waiting_appends + len(self._unsent)
 
-    def retarget(self, tally: Tally) -> None:
+    def retarget(self, tally: LoadTally) -> None:
         """Tell this tally from now on. Nothing may be in flight."""
         assert not self.in_flight
         self._tally = tally
 
-    def offer(self, appends: list[Append], intended_ns: int) -> None:
+    def offer(self, appends: list[Payload], intended_ns: int) -> None:
         self._unsent.extend((each, intended_ns) for each in appends)
         self._tally.sent += len(appends)
         if self._socket is None:
@@ -128,7 +128,7 @@ class WireDriver:
         """Requests for what waits, as many as may be unanswered."""
         unsent, waiting = self._unsent, self._waiting
         while unsent and len(waiting) < REQUESTS_MAX:
-            group: list[Append] = []
+            group: list[Payload] = []
             intended: list[int] = []
             size = 0
             # Few wait: one by one. Many: together.
@@ -144,7 +144,7 @@ class WireDriver:
             waiting[self._correlation_id] = intended
             self._waiting_appends += len(intended)
 
-    def _encode(self, group: list[Append]) -> bytes:
+    def _encode(self, group: list[Payload]) -> bytes:
         now_ms = time.time_ns() // 1_000_000
         if group[0].keys:
             pairs = [pair for each in group for pair in zip(each.bare_values, each.keys, strict=True)]
@@ -223,7 +223,7 @@ class WireDriver:
 
     # --- leaders, and the lack of one ---------------------------------------------------------------------------------
 
-    def _connect(self, found: Found) -> None:
+    def _connect(self, found: FoundLeader) -> None:
         connection = connect(found.endpoint, Deadline(CONNECT_S))
         connection.setblocking(False)
         self._socket = connection

@@ -12,7 +12,7 @@ _MACHINE: Final = ("cpu", "cpus", "kernel", "file_system", "python", "version", 
 _LATENCIES: Final = ("p50", "p90", "p99", "p999", "max")
 
 
-class Line(NamedTuple):
+class ComparedFigure(NamedTuple):
     """A figure of both, None where a run has none; `ratio` is B over A, None where one has none, or A's is 0."""
 
     load: str
@@ -22,7 +22,7 @@ class Line(NamedTuple):
     ratio: float | None
 
 
-def compare(a: Result, b: Result) -> list[Line]:
+def compare(a: Result, b: Result) -> list[ComparedFigure]:
     """Every figure of the loads that both have; of two single runs, whatever their loads."""
     pairs = _pairs(a, b)
     lines = []
@@ -32,10 +32,10 @@ def compare(a: Result, b: Result) -> list[Line]:
         figures.append(("errors", sum(one["errors"].values()), sum(other["errors"].values())))
         if one.get("cpu_us_per_append") and other.get("cpu_us_per_append"):
             figures.append(("cpu_us_per_append", one["cpu_us_per_append"], other["cpu_us_per_append"]))
-        lines += [Line(load, name, x, y, y / x if x and y is not None else None) for name, x, y in figures]
+        lines += [ComparedFigure(load, name, x, y, y / x if x and y is not None else None) for name, x, y in figures]
     if a.get("knee") and b.get("knee"):
         x, y = a["knee"]["achieved_per_s"], b["knee"]["achieved_per_s"]
-        lines.append(Line("knee", "achieved_per_s", x, y, y / x if x else None))
+        lines.append(ComparedFigure("knee", "achieved_per_s", x, y, y / x if x else None))
     return lines
 
 

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from fastquorum.broker.states import State, StateCause
 from fastquorum.cli.demo.cluster.client import ClusterClient
-from fastquorum.cli.demo.cluster.ledger import Change, Fenced, Left, Registered
-from fastquorum.cli.demo.cluster.members import Member
-from fastquorum.cli.demo.nodes import START_S, Nodes
+from fastquorum.cli.demo.cluster.ledger import Change, FencedBroker, Left, Registered
+from fastquorum.cli.demo.cluster.members import BrokerProcess
+from fastquorum.cli.demo.nodes import START_S, DemoNodes
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.client.connection import Deadline
 from fastquorum.controller.image import Image
@@ -49,7 +49,9 @@ def led_by(image: Image, broker_id: NodeId) -> list[Shard]:
 class Acts:
     """One cluster, whose controllers run. The acts are called in their order; FastQuorumError ends the play."""
 
-    def __init__(self, nodes: Nodes, members: dict[NodeId, Member], client: ClusterClient, screen: Screen) -> None:
+    def __init__(
+        self, nodes: DemoNodes, members: dict[NodeId, BrokerProcess], client: ClusterClient, screen: Screen
+    ) -> None:
         self._nodes = nodes
         self._members = members
         self._client = client
@@ -99,7 +101,7 @@ class Acts:
         self.kills += 1
         began = time.monotonic()
         self._say(f"kill -9 of broker {victim}, which leads {len(led)}")
-        after = self._await_fenced(victim, Fenced)
+        after = self._await_fenced(victim, FencedBroker)
         self.fenced_after_s = time.monotonic() - began
         moved = sum(_is_led_by_another(after, each) for each in led)
         now = "all of it has another leader"
@@ -173,7 +175,7 @@ class Acts:
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
-    def _admit(self, member: Member) -> None:
+    def _admit(self, member: BrokerProcess) -> None:
         epoch = member.wait_active()
         self._epochs[member.id] = epoch
         self.ledger.append(Registered(member.id, epoch))
@@ -181,7 +183,7 @@ class Acts:
     def _create(self, name: str) -> None:
         self.ledger.append(self._client.create_topic(name, PARTITIONS, self._replicas))
 
-    def _await_follower(self, member: Member, controller: NodeId) -> None:
+    def _await_follower(self, member: BrokerProcess, controller: NodeId) -> None:
         """Wait until the broker has its metadata from this controller, and may act as before."""
         wanted = State.ONLINE, self._epochs[member.id], controller
         member.wait(
@@ -191,11 +193,12 @@ class Acts:
 
     def _is_fenced(self, broker_id: NodeId) -> bool:
         return any(
-            isinstance(each, Fenced | Left) and (each.broker_id, each.epoch) == (broker_id, self._epochs[broker_id])
+            isinstance(each, FencedBroker | Left)
+            and (each.broker_id, each.epoch) == (broker_id, self._epochs[broker_id])
             for each in self.ledger
         )
 
-    def _await_fenced(self, broker_id: NodeId, as_what: type[Fenced] | type[Left]) -> Image:
+    def _await_fenced(self, broker_id: NodeId, as_what: type[FencedBroker] | type[Left]) -> Image:
         epoch = self._epochs[broker_id]
 
         def is_fenced(image: Image) -> bool:
@@ -229,7 +232,7 @@ def _leads(image: Image) -> str:
     return ", ".join(f"broker {broker} leads {count}" for broker, count in sorted(counts.items()))
 
 
-def _listed(members: list[Member]) -> str:
+def _listed(members: list[BrokerProcess]) -> str:
     """`brokers 11, 12 and 13`."""
     ids = [str(member.id) for member in members]
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids[:-1])} and {ids[-1]}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from fastquorum.broker.states import State
-from fastquorum.cli.demo.nodes import STOP_S, Nodes
+from fastquorum.cli.demo.nodes import STOP_S, DemoNodes
 from fastquorum.cli.demo.processes import Program, ProgramEnded
 from fastquorum.client.connection import Deadline
 from fastquorum.errors import FatalError
@@ -27,7 +27,7 @@ _NUMBERS: Final = {
 }
 
 
-class Standing(NamedTuple):
+class BrokerStatus(NamedTuple):
     """How a broker stands, as it says."""
 
     state: str
@@ -43,7 +43,7 @@ class Standing(NamedTuple):
     """Partitions that it leads."""
 
 
-class Member(Program):
+class BrokerProcess(Program):
     """One broker, and its process while it runs."""
 
     def __init__(self, broker_id: NodeId, options: dict[str, Any], errors_path: str) -> None:
@@ -51,11 +51,11 @@ class Member(Program):
         super().__init__(f"broker {broker_id}", command, errors_path)
         self.id = broker_id
 
-    def wait(self, is_it: Callable[[Standing], bool], what: str) -> Standing:
+    def wait(self, is_it: Callable[[BrokerStatus], bool], what: str) -> BrokerStatus:
         """How it stands once it is so. ProgramEnded; FatalError if it takes too long: `what` says what does."""
         deadline = Deadline(STAND_S)
         while (line := self.next_line(deadline)) is not None:
-            standing = Standing(**json.loads(line))
+            standing = BrokerStatus(**json.loads(line))
             if is_it(standing):
                 return standing
         raise FatalError(f"{self.name} {what} not within {STAND_S:g} s: see {self.errors_path}")
@@ -64,7 +64,7 @@ class Member(Program):
         """Wait until it may act; its epoch."""
         return self.wait(lambda standing: standing.state == State.ONLINE, "is admitted").epoch
 
-    def leave(self) -> Standing:
+    def leave(self) -> BrokerStatus:
         """Have it go in good order; how it stands in the end. ProgramEnded if it is not well."""
         self.terminate()
         last = self.wait(lambda standing: standing.state == State.GONE, "goes")
@@ -73,7 +73,7 @@ class Member(Program):
         return last
 
 
-def members_of(root: str, count: int, nodes: Nodes, kernels: Kernels) -> dict[NodeId, Member]:
+def members_of(root: str, count: int, nodes: DemoNodes, kernels: Kernels) -> dict[NodeId, BrokerProcess]:
     """`count` brokers of these controllers, by their ids; none is started yet."""
     members = {}
     for broker_id in range(FIRST_ID, FIRST_ID + count):
@@ -84,5 +84,5 @@ def members_of(root: str, count: int, nodes: Nodes, kernels: Kernels) -> dict[No
             "kernels": kernels.NAME,
             **_NUMBERS,
         }
-        members[broker_id] = Member(broker_id, options, os.path.join(root, f"broker-{broker_id}.stderr"))
+        members[broker_id] = BrokerProcess(broker_id, options, os.path.join(root, f"broker-{broker_id}.stderr"))
     return members

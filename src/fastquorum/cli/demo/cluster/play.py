@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 from fastquorum.cli.demo.cluster.acts import Acts
 from fastquorum.cli.demo.cluster.client import ClusterClient
-from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, as_json, count_of
+from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, as_json, count_of
 from fastquorum.cli.demo.cluster.members import SESSION_MS, members_of
 from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
-from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
+from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
 from fastquorum.cli.demo.outcomes import ClusterOutcome
 from fastquorum.cli.demo.screen import Screen
-from fastquorum.cli.demo.stage import Ended, on_stage
+from fastquorum.cli.demo.stage import DemoEnded, on_stage
 from fastquorum.cli.terminal.arguments import load_kernels
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
@@ -36,9 +36,9 @@ def play_cluster(
     """Play it; 0 if the verdict is green, else 1. `before_verdict` is as that of `play.play`."""
     kernels = load_kernels("pure" if options.kernels == "pure" else "native")
 
-    def act(root: str) -> Ended:
+    def act(root: str) -> DemoEnded:
         outcome = _play(root, options.brokers, kernels, screen, before_verdict)
-        return Ended(not outcome.problems, lambda kept: screen.cluster_verdict(outcome, kept))
+        return DemoEnded(not outcome.problems, lambda kept: screen.cluster_verdict(outcome, kept))
 
     return on_stage(options.keep, act)
 
@@ -63,7 +63,7 @@ def _play(
     return _outcome(count, acts, judge(nodes.directories, acts.ledger, kernels), problems)
 
 
-def _act(root: str, count: int, nodes: Nodes, kernels: Kernels, screen: Screen) -> tuple[Acts, list[str]]:
+def _act(root: str, count: int, nodes: DemoNodes, kernels: Kernels, screen: Screen) -> tuple[Acts, list[str]]:
     """Play the acts, and stop the controllers; what went wrong."""
     members = members_of(root, count, nodes, kernels)
     problems = []
@@ -92,7 +92,7 @@ def _outcome(brokers: int, acts: Acts, verdict: ClusterVerdict, problems: list[s
         acknowledged=len(acts.ledger),
         lost=verdict.lost,
         registrations=count_of(acts.ledger, Registered),
-        fencings=count_of(acts.ledger, Fenced),
+        fencings=count_of(acts.ledger, FencedBroker),
         topics=count_of(acts.ledger, Created),
         partitions=verdict.partitions,
         elections=verdict.elections,

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, words_of
+from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, words_of
 from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold
@@ -16,7 +16,7 @@ from fastquorum.types import NodeId, Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 
 
-class Walk(NamedTuple):
+class LogWalk(NamedTuple):
     """One disk's log, batch by batch: what a reader of it has seen."""
 
     directory: str
@@ -84,8 +84,8 @@ def judge(directories: Sequence[str], ledger: Sequence[Change], kernels: Kernels
     )
 
 
-def _walk(directory: str, kernels: Kernels) -> Walk:
-    walk = Walk(directory, [], [], 0, [])
+def _walk(directory: str, kernels: Kernels) -> LogWalk:
+    walk = LogWalk(directory, [], [], 0, [])
     elections = 0
     try:
         log = open_offline(directory, kernels)
@@ -106,7 +106,7 @@ def _walk(directory: str, kernels: Kernels) -> Walk:
     return walk._replace(elections=elections)
 
 
-def _holds(walk: Walk, change: Change) -> bool:
+def _holds(walk: LogWalk, change: Change) -> bool:
     match change:
         case Registered():
             # The epoch is the record's own offset; a later registration takes its place.
@@ -115,20 +115,20 @@ def _holds(walk: Walk, change: Change) -> bool:
         case Created():
             topic = walk.at(walk.end_offset).topics.named(change.name)
             return topic is not None and topic.id == change.id and len(topic.partitions) == change.partitions
-        case Fenced():
+        case FencedBroker():
             return _is_fenced_at(walk, change)
         case Left():
             return _is_fenced_at(walk, change) and _has_handed_over(walk, change)
 
 
-def _is_fenced_at(walk: Walk, change: Fenced | Left) -> bool:
+def _is_fenced_at(walk: LogWalk, change: FencedBroker | Left) -> bool:
     broker = walk.at(change.end_offset).brokers.get(change.broker_id)
     return (
         change.end_offset <= walk.end_offset and broker is not None and broker.epoch == change.epoch and broker.fenced
     )
 
 
-def _has_handed_over(walk: Walk, change: Left) -> bool:
+def _has_handed_over(walk: LogWalk, change: Left) -> bool:
     """Did it lead nothing when it was still unfenced, at last?"""
     unfenced = [image for image in walk.images if _is_unfenced(image, change.broker_id, change.epoch)]
     return bool(unfenced) and not any(
@@ -143,12 +143,12 @@ def _is_unfenced(image: Image, broker_id: NodeId, epoch: int) -> bool:
     return broker is not None and broker.epoch == epoch and not broker.fenced
 
 
-def _at_or_after(walk: Walk, offset: Offset) -> Image:
+def _at_or_after(walk: LogWalk, offset: Offset) -> Image:
     """The first image that holds everything below the offset; the empty one if none does."""
     return next((image for end, image in zip(walk.ends, walk.images, strict=True) if end >= offset), EMPTY)
 
 
-def _fenced_leads(walk: Walk) -> dict[tuple[str, int, NodeId], str]:
+def _fenced_leads(walk: LogWalk) -> dict[tuple[str, int, NodeId], str]:
     """By partition and leader: in words, and where first."""
     found: dict[tuple[str, int, NodeId], str] = {}
     for end, image in zip(walk.ends, walk.images, strict=True):
@@ -169,9 +169,9 @@ def _why_not(image: Image, broker_id: NodeId) -> str:
     return "fenced" if broker.fenced else ""
 
 
-def _unasked_fencings(walk: Walk, ledger: Sequence[Change]) -> Iterator[str]:
+def _unasked_fencings(walk: LogWalk, ledger: Sequence[Change]) -> Iterator[str]:
     """Yield fencings of brokers that lived and did not leave. A slow machine may delay one beyond its session."""
-    expected = {(change.broker_id, change.epoch) for change in ledger if isinstance(change, Fenced | Left)}
+    expected = {(change.broker_id, change.epoch) for change in ledger if isinstance(change, FencedBroker | Left)}
     before = EMPTY
     for end, image in zip(walk.ends, walk.images, strict=True):
         for broker in image.brokers.values():
@@ -182,7 +182,7 @@ def _unasked_fencings(walk: Walk, ledger: Sequence[Change]) -> Iterator[str]:
         before = image
 
 
-def _differences(walks: Sequence[Walk], end: Offset) -> list[str]:
+def _differences(walks: Sequence[LogWalk], end: Offset) -> list[str]:
     first = walks[0].at(end)
     found = []
     for walk in walks[1:]:
