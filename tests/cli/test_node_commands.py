@@ -219,7 +219,7 @@ def test_a_verbose_node_that_advertises_tells_who_leads_and_where(data: Path) ->
             node.kill()
 
 
-@pytest.mark.parametrize("is_asked_before", [True, False])
+@pytest.mark.parametrize("is_ready_before", [True, False])
 def test_a_node_may_be_told_to_stop_in_good_order_when_its_stdin_ends(data: Path, is_ready_before: bool) -> None:
     words = [*COMMAND, "run", "--data", str(data), "--until-stdin-ends", "--log-format", "json"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as node:

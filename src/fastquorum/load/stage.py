@@ -199,7 +199,7 @@ class Stage:
 
 def local_stage(plan: LoadPlan, root: str, kernels: str, config_file: str | None, tracer_pid: int = 0) -> Stage:
     """Three nodes on this machine, below `root`, and who drives them; a leader is elected. `tracer_pid`: see
-    `worker.Options`."""
+    `worker.WorkerOptions`."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
             return _local_stage(plan, os.path.join(root, f"quorum-{attempt}"), kernels, config_file, tracer_pid)

@@ -20,7 +20,7 @@ from fastquorum.storage.names import LOG_DIRECTORY
 from tests.privileges import strace
 from tests.process.history import History
 from tests.process.injected.injection import Fault, met
-from tests.process.injected.running import VALUE_BYTES, VICTIM, CommandCluster, Outcome, said_wrong
+from tests.process.injected.running import VALUE_BYTES, VICTIM, CommandCluster, Outcome, wrong_lines
 from tests.process.load import Load, fetch_committed
 from tests.process.processes import WAIT_S
 
@@ -150,7 +150,7 @@ def refuse(start: Start, refusal: Refusal, root: Path) -> Outcome:
             problems.append(f"ended with {code}: {victim.events}")
         failed = victim.reported("failed")
         end = f"ended with {code}: {failed[0]['message']}" if failed else f"ended with {code}"
-        problems += said_wrong(victim)
+        problems += wrong_lines(victim)
         quorum.start(VICTIM)
         try:
             quorum.ready()
