@@ -1,7 +1,7 @@
 """Signals that end a command: an exception in the main thread, so that what has begun is undone.
 
 Never in the middle of an import: some of what Python and libraries do there swallows whatever is raised (a callback of
-importlib's own, an extension that tries something else), and the command would go on as if nobody had asked.
+importlib's own, an extension that tries something else), and the command would go on as if there had been no signal.
 """
 
 import signal

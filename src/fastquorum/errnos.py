@@ -8,7 +8,7 @@ import errno
 from typing import Final
 
 REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP)
-"""This user may not do it, nobody may, or what lies there is not a file: nothing was done, and no device has failed."""
+"""This user may not do it, no user may, or what is there is not a file: nothing was done, and no device has failed."""
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The file system is full, or what this user or this process may have of it is: nothing was written."""
 _PERMISSION: Final = "check its owner and mode, those of the directories above it, and the rules of SELinux or AppArmor"

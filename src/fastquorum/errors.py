@@ -222,7 +222,7 @@ class RetriableError(FastQuorumError):
 
 @dataclass(eq=False)
 class NotLeader(RetriableError):
-    """This replica does not lead. `leader_id` is -1 while nobody is known to."""
+    """This replica does not lead. `leader_id` is -1 while no leader is known."""
 
     leader_id: NodeId = -1
     epoch: Epoch = -1
@@ -334,7 +334,7 @@ class WireError(PeerProtocolError):
 
 @dataclass(eq=False)
 class UnsupportedVersion(WireError):
-    """Nobody here speaks this API or this version of it."""
+    """This API, or this version of it, is not supported here."""
 
     detail: str = ""
     api_key: int = -1
@@ -424,7 +424,7 @@ class StorageFailed(FatalError, OSError):
 
     @property
     def is_refusal(self) -> bool:
-        """This user may not do it, nobody may, as the file system is read-only, or what lies there is not a file."""
+        """This user may not do it, no user may, as the file system is read-only, or what is there is not a file."""
         return self.errno_code in REFUSALS
 
     @property

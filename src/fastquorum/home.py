@@ -1,4 +1,4 @@
-"""Paths as they are given: `~` in front is a shell's to expand, but in `--data=~/n1` and in a program nobody does."""
+"""Paths as they are given: a shell expands `~` in front, but not in `--data=~/n1`, and a program must do it itself."""
 
 import os
 

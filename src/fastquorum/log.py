@@ -1,4 +1,4 @@
-"""A log directory that nobody runs, opened offline and read-only: ours, or Apache Kafka's `__cluster_metadata-0`."""
+"""A log directory, opened offline and read-only: ours, or Apache Kafka's `__cluster_metadata-0`."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -95,7 +95,7 @@ class Log:
         """What the metadata records below offset `at` come to: brokers, topics, configurations. None: all there are.
 
         A snapshot that ends at an offset holds the image at that offset. Of records at the end of a single directory
-        nobody knows whether they were committed; inside a batch or a transaction the image is as before it.
+        it is unknown whether they were committed; inside a batch or a transaction the image is as before it.
 
         >>> image = fastquorum.log.open(directory).image(at=145)
         >>> sorted(image.brokers)

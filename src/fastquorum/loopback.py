@@ -7,11 +7,11 @@ from typing import Final
 
 HOST: Final = "127.0.0.1"
 PORTS: Final = range(20_000, 32_000)
-"""Below those that the system gives to whoever asks for any: one of them could be gone before it is listened on."""
+"""Below the ports that the system assigns by itself: one of those could be taken before it is listened on."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different. OSError if there are not so many."""
+    """Return free ports, all different. OSError if there are not so many."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         if len(found) == count:

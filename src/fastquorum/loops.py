@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class HomeLoop:
-    """The event loop that a handle was opened in: its futures are that loop's, and nobody else may wait for them."""
+    """The event loop that a handle was opened in: its futures are that loop's, and only it may wait for them."""
 
     __slots__ = ("_of", "_thread", "loop")
 
@@ -53,7 +53,7 @@ def in_own_thread(work: Callable[..., _T], *arguments: Any) -> "asyncio.Future[_
     future: asyncio.Future[_T] = loop.create_future()
 
     def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
-        if not future.done():  # else whoever waited was cancelled
+        if not future.done():  # else the waiting task was cancelled
             set_outcome(outcome)
 
     def tell(set_outcome: Callable[[Any], None], outcome: object) -> None:

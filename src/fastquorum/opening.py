@@ -76,8 +76,8 @@ async def in_thread(work: Callable[..., _T], *arguments: Any) -> _T:
 async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
     """Return what `begin` makes, in a thread of the running loop's executor.
 
-    If the task is cancelled meanwhile nobody would ever end that: `end` does, in such a thread, too; what no thread has
-    begun yet is not. CancelledError is raised once that is done, so that the same can be begun again; or after END_S,
+    If the task is cancelled meanwhile, `end` ends that, in such a thread, too; what no thread has begun yet is not
+    begun. CancelledError is raised once that is done, so that the same can be begun again; or after END_S,
     and then it is done behind it. An error of `end` goes to the loop's exception handler.
     """
     loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
 """Small files that a user names, settings for one: read whole, and only what can be read to an end.
 
-A path may lead to anything. A device may never end, and opening a FIFO waits until somebody writes to it: neither is
+A path may lead to anything. A device may never end, and opening a FIFO waits until a process writes to it: neither is
 waited for. What shells pass on is read as a file is: /dev/stdin, and the pipe that `<(command)` stands for. Source:
 open(2), fifo(7).
 """
@@ -19,7 +19,7 @@ _STDIN: Final = 0
 
 
 def read_small_file(path: str, bytes_max: int = BYTES_MAX) -> bytes:
-    """Return all that is in the file. A pipe is waited for as long as somebody has it open for writing.
+    """Return all that is in the file. A pipe is waited for as long as a process has it open for writing.
 
     Raises:
         UsageError: it cannot be read, is not a file, or is too large. Its detail goes on behind the path.
@@ -38,7 +38,7 @@ def read_small_file(path: str, bytes_max: int = BYTES_MAX) -> bytes:
 
 def check_named_may_end(path: str) -> None:
     """Raise UsageError, naming the path, for a device, which may never end, and for a socket. For files that are read
-    otherwise: what is missing is left to whoever reads it."""
+    otherwise: the reader handles a missing end."""
     try:
         _is_pipe(path)
     except UsageError as error:

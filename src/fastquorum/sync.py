@@ -177,7 +177,7 @@ class Quorum(QuorumHandle):
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
 
-        Entering its block takes the name from whoever has it, which hears ProducerFenced from then on. That is an
+        Entering its block takes the name from its present holder, which gets ProducerFenced from then on. That is an
         append, and takes `timeout` seconds at most (NotReady). NotLeader where another node leads, or, without a
         timeout, none is known.
 
@@ -241,7 +241,7 @@ class Quorum(QuorumHandle):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop gracefully, within `timeout` seconds: 3.5 by default, 0 to wait for nobody. Idempotent.
+        """Stop gracefully, within `timeout` seconds: 3.5 by default, 0 not to wait. Idempotent.
 
         As `fastquorum.Quorum.close`.
         """

@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple, Self
 
 NodeId = int
-"""A replica's id (`node.id`), int32, >= 0. NO_NODE stands for "nobody"."""
+"""A replica's id (`node.id`), int32, >= 0. NO_NODE stands for none."""
 Epoch = int
 """An election generation (`leader_epoch`), int32, >= 0."""
 Offset = int

@@ -42,7 +42,7 @@ def test_a_program_stopped_for_longer_than_its_session_is_replaced_and_knows_it_
             refused = process.wait_event("refused", after=before)
             assert refused["error"] == "Fenced"
             assert heir.check(later) == later, "and it takes nothing from its heir"
-        assert [each["epoch"] for each in process.said("acted")] == [epoch]
+        assert [each["epoch"] for each in process.reported("acted")] == [epoch]
 
 
 def test_a_program_stopped_for_longer_than_its_session_is_fenced_by_the_controller_and_unfenced_when_it_goes_on(
@@ -74,7 +74,7 @@ def test_told_to_go_it_goes_in_good_order(tmp_path: Path, by: signal.Signals) ->
         active(process)
         process.signal(by)
         assert process.ended() == 0
-        last = process.said("state")[-1]
+        last = process.reported("state")[-1]
         assert (last["state"], last["reason"]) == ("gone", "let go by the controller")
         seen(watcher, lambda view: is_fenced(view, 7))
 

@@ -76,7 +76,7 @@ class Stream:
 
     def _over(self) -> None:
         self.process.ended(START_S)
-        self.batches += self.process.said("batch")
+        self.batches += self.process.reported("batch")
         self.process.close()
         self._process = None
 

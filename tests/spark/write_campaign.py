@@ -103,7 +103,7 @@ class Campaign:
             if (there := found.partition.high_watermark - found.epoch) >= rows:
                 self.in_the_midst += there < self.expected
                 return
-            failures = self._driver.said("failed")
+            failures = self._driver.reported("failed")
             assert not failures, failures
             assert self._driver.is_alive, self._driver.stderr[-4000:]
             assert not deadline.is_over, f"{found.partition.high_watermark} of {rows} records are there"
@@ -148,7 +148,7 @@ class Campaign:
         not in its place."""
         self._driver.tell("finish")
         self._driver.wait(lambda each: each["event"] in ("finished", "failed"), timeout_s=START_S)
-        assert not self._driver.said("failed"), self._driver.said("failed")
+        assert not self._driver.reported("failed"), self._driver.reported("failed")
         end = self._nodes.wait_caught_up().partition.high_watermark
         found = [(record.value or b"").decode() for _, record in self._client.read_all(0, end, Deadline(START_S))]
         figures = {"rows": len(found), **problems(found, self._files)}

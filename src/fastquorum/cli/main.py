@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
-        return EXIT_BROKEN_PIPE  # whoever read our output has gone
+        return EXIT_BROKEN_PIPE  # the reader of the output has gone
     except StdoutClosed:
         complain("fastquorum: stdout is closed, and the output is lost; send it to a file, or to /dev/null")
         return 1

@@ -56,7 +56,7 @@ class RecordedRun:
     arrivals: int = 0
     """Scheduled; in a closed loop, sent."""
     leaderless_s: float = 0.0
-    """In which nobody led whose process could generate."""
+    """Seconds without a leader whose process could generate."""
     is_interrupted: bool = False
     not_sent: int = 0
     generator_cpu_s: float = 0.0

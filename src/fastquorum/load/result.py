@@ -52,7 +52,7 @@ def result_of(
     kill: Kill | None,
     machine: Mapping[str, Any],
 ) -> Result:
-    """`cpu_s`: what all processes of ours used in the phase; None if the quorum is somebody else's, or one died."""
+    """`cpu_s`: what all our processes used in the phase; None if the quorum is not ours, or one died."""
     size, window_s = plan.records_per_append, recorded.window_s
     is_slow, how = recorded.bottleneck(is_closed=bool(plan.closed), is_alone=not stage.is_embedded)
     is_open = not (plan.closed or recorded.is_interrupted)

@@ -1,7 +1,7 @@
 """Runs one phase on a stage: sets the generator going, hears its reports, kills the leader if asked to, and sees to it
 that the load goes on with the next leader.
 
-With the embedded driver whoever leads generates, so that killing the leader kills the callers in its process too: what
+With the embedded driver the leader generates, so that killing the leader kills the callers in its process too: what
 they had in flight, or sent since their last report, counts as `killed`, of unknown outcome. Arrivals that fall due
 until the next leader is elected wait for it; it sends them then, late, and their latency counts from when they were
 due.
@@ -173,7 +173,7 @@ class _Phase:
         return False
 
     def _succeed(self) -> None:
-        """Have whoever leads now generate, from the next tick on."""
+        """Have the present leader generate, from the next tick on."""
         worker = self._stage.generating()
         assert worker is not None
         if self._leaderless_since:

@@ -1,7 +1,7 @@
 """The processes of a load run, and which of them leads.
 
 With the embedded driver all three nodes are workers that could generate, and the one that leads does. With a driver
-that speaks over sockets the nodes only serve, and a worker without a node generates. A quorum that somebody else runs
+that speaks over sockets the nodes only serve, and a worker without a node generates. A quorum that it did not start
 has that last worker only.
 """
 
@@ -46,7 +46,7 @@ class WorkerFailed(FastQuorumError):
 
 
 class PortTaken(ConfigError):
-    """Somebody else took a port that was free a moment ago."""
+    """Another process took a port that was free a moment ago."""
 
 
 class Stage:
@@ -113,7 +113,7 @@ class Stage:
             self.next(deadline - time.monotonic())
 
     def prepare(self, *, all_nodes: bool) -> None:
-        """Have whoever generates make its payloads; with `all_nodes` whoever may come to, too."""
+        """Have the generating worker make its payloads; with `all_nodes` every one that may generate later, too."""
         generating = self.generating()
         chosen = self.nodes if all_nodes or generating is None else [generating]
         workers = {worker for worker in chosen if not worker.was_killed}
@@ -198,8 +198,8 @@ class Stage:
 
 
 def local_stage(plan: LoadPlan, root: str, kernels: str, config_file: str | None, tracer_pid: int = 0) -> Stage:
-    """Three nodes on this machine, below `root`, and who drives them; a leader is elected. `tracer_pid`: see
-    `worker.WorkerOptions`."""
+    """Start three nodes on this machine, below `root`, and the worker that drives them; wait for a leader.
+    `tracer_pid`: see `worker.WorkerOptions`."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
             return _local_stage(plan, os.path.join(root, f"quorum-{attempt}"), kernels, config_file, tracer_pid)
@@ -234,7 +234,7 @@ def _local_stage(plan: LoadPlan, root: str, kernels: str, config_file: str | Non
 
 
 def remote_stage(plan: LoadPlan, root: str, bootstrap: Sequence[Endpoint], kernels: str) -> Stage:
-    """A generator in front of a quorum that somebody else runs."""
+    """A generator in front of a quorum that it did not start."""
     os.makedirs(root, exist_ok=True)
     stage = Stage(root)
     try:

@@ -15,5 +15,5 @@
 | `dashboard` | the Grafana dashboard, `grafana.json` |
 | `starting` | a node with all of this, as its settings say |
 
-Must not take part in anything: a node does the same whether or not somebody watches.
+Must not take part in anything: a node does the same whether or not it is watched.
 """

@@ -1,4 +1,4 @@
-"""Is a node alive, and is it ready to serve? With the reason, if not: for probes, and for whoever reads their answer.
+"""Is a node alive, and is it ready to serve? With the reason, if not: for probes, and for readers of their answer.
 
 Alive means that a restart would not help. A leader that cannot be found, or a slow disk, is no reason for one;
 a failed disk is, and a replica's thread that does not come back.

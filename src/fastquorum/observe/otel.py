@@ -1,6 +1,6 @@
 """The same metrics, pushed by OTLP over HTTP with OpenTelemetry's own exporter, from a thread of its own.
 
-Needs the extra `fastquorum[otel]`. Where to, how often, with which headers and as whom is OpenTelemetry's to say
+Needs the extra `fastquorum[otel]`. The endpoint, interval, headers and service name come from OpenTelemetry's variables
 (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_METRIC_EXPORT_INTERVAL, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME,
 OTEL_RESOURCE_ATTRIBUTES); an endpoint given to us is a collector's base, as in the first of them. Source:
 OpenTelemetry, "OTLP Exporter Configuration".

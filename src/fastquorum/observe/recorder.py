@@ -1,4 +1,4 @@
-"""Asks a node for its numbers, on behalf of whoever wants them: one question under way at a time, answered to all.
+"""Requests the metrics of a node for all exporters: one request is under way at a time, and its response goes to all.
 
 Any thread may ask; the replica's thread answers, when it comes to it. A replica that hangs is asked once, and how long
 it has been silent is known.

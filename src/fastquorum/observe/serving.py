@@ -68,7 +68,7 @@ class MetricsServer:
         self._recorder = recorder
 
     def close(self) -> None:
-        """End it, whoever is being served. Idempotent."""
+        """End it, with all requests under way. Idempotent."""
         if self._loop is None or not self._thread.is_alive():
             self._listening.close()
             return

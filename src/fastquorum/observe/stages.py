@@ -68,5 +68,5 @@ def counted(stages: Mapping[str, StageHistogram]) -> tuple[StageCounts, ...]:
 
 
 def named(stages: tuple[StageCounts, ...], name: str) -> StageCounts:
-    """That one; without any counts if nobody measures it."""
+    """Return that stage; without any counts if it is not measured."""
     return next((each for each in stages if each.name == name), StageCounts(name, 0, 0, ()))

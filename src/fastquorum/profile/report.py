@@ -125,8 +125,8 @@ def lines_of(report: Report) -> Iterator[str]:
 def _node_lines(node: Mapping[str, Any], report: Report) -> Iterator[str]:
     ready = "" if node["ready_share"] is None else f", ready for one {node['ready_share']:.0%}"
     stacks = "" if node["node_id"] in report["sampled"] else "; its stacks were not taken"
-    who = f"node {node['node_id']} ({node['role']})"
-    yield f"{who}: on a processor {node['running_share']:.0%} of the time{ready}{stacks}"
+    name = f"node {node['node_id']} ({node['role']})"
+    yield f"{name}: on a processor {node['running_share']:.0%} of the time{ready}{stacks}"
     if (sync := node["sync"]) is not None:
         yield (
             f"  a sync under way {sync['share']:.0%} of the time: {sync['count']:,.0f} syncs, "

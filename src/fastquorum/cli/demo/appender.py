@@ -22,7 +22,7 @@ class Acknowledged(NamedTuple):
 
 
 class Appender:
-    """One record in hand at a time, and nobody else appends: so whatever is committed behind the last acknowledged
+    """One record in hand at a time, and nothing else appends: so all that is committed behind the last acknowledged
     record is the one in hand.
     """
 

@@ -70,7 +70,7 @@ class DemoNodes:
         """Stop all gracefully; return the ids of those that failed to.
 
         The leader is asked when the others have gone: one of them would stand for its succession, and its log would end
-        with an election that nobody else has.
+        with an election that no other node has.
         """
         followers = [node for node in self.by_id.values() if node.id != leader_id]
         leader = [node for node in self.by_id.values() if node.id == leader_id]

@@ -18,7 +18,7 @@ _READ_BYTES: Final = 1 << 16
 
 @dataclass(eq=False)
 class ProgramEnded(RetriableError):
-    """A process ended while it was to go on: perhaps somebody else took its port."""
+    """A process ended while it was to go on: perhaps another process took its port."""
 
     reason: str
     template: ClassVar[str] = "{reason}"

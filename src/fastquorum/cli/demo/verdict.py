@@ -1,4 +1,4 @@
-"""The verdict: what the closed disks hold, against what the quorum had acknowledged. Believes nobody but the disks."""
+"""The verdict: what the closed disks hold, against what the quorum acknowledged. It trusts the disks only."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The image of a running quorum, as commands ask for it: by their arguments, with progress where somebody watches."""
+"""The image of a running quorum, for commands: by their arguments, with progress on a terminal."""
 
 import argparse
 from functools import partial

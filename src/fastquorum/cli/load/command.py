@@ -171,7 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             show(result)
         sys.stdout.flush()
-    finally:  # whoever reads may have gone: the files are there all the same
+    finally:  # the reader of stdout may have gone: the files are written all the same
         write_files(arguments, result, runs, outputs)
     for path in outputs.paths:
         tell(f"written: {path}")

@@ -1,4 +1,4 @@
-"""What `load` shows: a live line while it runs, if somebody watches, and tables in the end."""
+"""The output of `load`: a live line while it runs, on a terminal, and tables in the end."""
 
 import contextlib
 import sys

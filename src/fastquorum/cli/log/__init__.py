@@ -1,1 +1,1 @@
-"""`fastquorum log ...`: logs that nobody runs."""
+"""`fastquorum log ...`: logs that no node runs on."""

@@ -1,7 +1,7 @@
 """What a node in the foreground says of itself: sentences for people, or one JSON object a line for machines.
 
 Each event has a name and fields; the sentence is made of them. Written by the main thread alone: the replica's thread
-must not wait for whoever reads.
+must not wait for the reader.
 """
 
 import datetime
@@ -82,16 +82,16 @@ class NodeLog:
 
     def leadership(self, now: Leadership) -> None:
         self._epoch = now.epoch
-        nobody = now.leader_id == NO_NODE
-        self._has_leader = not nobody
-        say = self._say_always if self._has_reported_isolation and not nobody else self._detail
-        self._has_reported_isolation = self._has_reported_isolation and nobody
+        is_leaderless = now.leader_id == NO_NODE
+        self._has_leader = not is_leaderless
+        say = self._say_always if self._has_reported_isolation and not is_leaderless else self._detail
+        self._has_reported_isolation = self._has_reported_isolation and is_leaderless
         say(
-            "warning" if nobody else "info",
+            "warning" if is_leaderless else "info",
             "leadership",
             leadership_text(now),
             reason=now.reason,
-            leader=None if nobody else now.leader_id,
+            leader=None if is_leaderless else now.leader_id,
             endpoint=now.endpoint.address if now.endpoint is not None else None,
             is_self=now.is_self,
         )
@@ -130,7 +130,7 @@ class NodeLog:
         self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
 
     def notice(self, event: str, sentence: str) -> None:
-        """Always said: somebody has to act."""
+        """Log another cluster's node, always: a person has to act."""
         self._say(sys.stderr, "error", event, f"fastquorum: {sentence}", message=sentence)
 
     def logged(self, record: logging.LogRecord) -> None:
@@ -154,7 +154,7 @@ class NodeLog:
         self._say(sys.stderr, "warning", "another_directory", f"fastquorum: {sentence}", **fields)
 
     def snapshot(self, report: SnapshotReport) -> None:
-        """Taken, or why not, which somebody has to look into."""
+        """Log a snapshot, or why it failed, which a person has to look into."""
         snapshot, error = report.snapshot, report.error
         fields = {"offset": snapshot.offset, "snapshot_epoch": snapshot.epoch, "log_start": report.log_start}
         if error is None:
@@ -183,7 +183,7 @@ class NodeLog:
         return self._line("warning", "log_lines_lost", sentence, lines=lines, reason=reason)
 
     def failed(self, error: FastQuorumError) -> bool:
-        """False if whoever called has to say it, in words."""
+        """Return False if the caller has to print it, as text."""
         if self._is_json:
             fields = {key: value for key, value in error.as_fields().items() if isinstance(value, int | float | str)}
             self._say(sys.stderr, "error", "failed", "", error=type(error).__name__, message=str(error), fields=fields)

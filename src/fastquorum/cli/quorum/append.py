@@ -43,7 +43,7 @@ _WRITTEN: Final = {
 
 @dataclass(eq=False)
 class Stopped(FastQuorumError):
-    """What follows records that are committed was refused: whoever appends them all again has some of them twice."""
+    """Records were refused after others were committed: to append all of them again would make some appear twice."""
 
     template = "{detail}"
     detail: str

@@ -69,7 +69,7 @@ class ControllerClient:
     ) -> None:
         """`change` goes on after "whether", as in "topic t was created"; `look` is the command that shows it.
 
-        `tells_interruption`: whoever interrupts it is told that the change may have been made.
+        `tells_interruption`: an interruption prints that the change may have been made.
         """
         self._client = client
         self._deadline = deadline
@@ -142,7 +142,7 @@ class ControllerClient:
             raise
 
     def _unlucky(self, reason: str) -> RetriableError:
-        """Nobody took it in time."""
+        """No controller took it in time."""
         if not self._lost_by:
             return NotReady(reason)
         return self._unknown(reason if reason == self._lost_by else f"{self._lost_by}; {reason}")

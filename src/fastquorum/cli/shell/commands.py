@@ -17,7 +17,7 @@ Look = Callable[[], Directory]
 
 
 class Terminal(Protocol):
-    """What somebody at a prompt has, and a program has not."""
+    """The part of a session that needs a prompt."""
 
     @property
     def width(self) -> int:
@@ -29,7 +29,7 @@ class Terminal(Protocol):
 
 
 class ShellSession:
-    """Where somebody stands in a tree, and how they are answered."""
+    """A session: the present directory in a tree, and the form of the output."""
 
     def __init__(self, look: Look, complain: Callable[[str], None], *, as_json: bool = False) -> None:
         self.look = look

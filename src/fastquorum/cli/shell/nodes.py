@@ -1,6 +1,6 @@
 """A metadata image as a tree of directories and files, by the names that Kafka's shell gives them.
 
-Nodes are made as they are come to: of a million partitions only those that somebody looks at. Source: Kafka
+Nodes are made when they are visited: of a million partitions only those that a command shows. Source: Kafka
 `RootShellNode`, `LocalShellNode`, and the nodes in `org.apache.kafka.image.node`.
 """
 
@@ -183,7 +183,7 @@ def _config_name(resource: Resource) -> str:
 
 
 def _quota_name(entity: Entity) -> str:
-    """`clientId(c)_user(u)`. A default, of which Kafka's shell can make no name, is empty: nobody is called so."""
+    """`clientId(c)_user(u)`. A default, for which Kafka's shell has no name, is empty: no client has that name."""
     return "_".join(f"{_QUOTA_KINDS.get(kind, kind)}({_escaped(name or '')})" for kind, name in entity)
 
 

@@ -1,4 +1,4 @@
-"""`fastquorum shell` as somebody sits before it: lines typed with completion, or lines that a program writes.
+"""`fastquorum shell` at a prompt: lines typed with completion, or lines that a program writes.
 
 Ctrl-C ends the command or the line, Ctrl-D the shell. Source: Kafka `InteractiveShell`.
 """

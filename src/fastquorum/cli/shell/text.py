@@ -77,7 +77,7 @@ def acl_text(acl: Acl) -> str:
 
 
 def scram_text(credential: ScramCredential) -> str:
-    """With what is secret, as Kafka's shell shows it: whoever reads the file has it anyway."""
+    """Return SCRAM data with its secrets, as Kafka's shell does: a reader of the file has them anyway."""
     return (
         f"ScramCredentialData(salt={credential.salt.hex()}, storedKey={credential.stored_key.hex()}, "
         f"serverKey={credential.server_key.hex()}, iterations={credential.iterations})"

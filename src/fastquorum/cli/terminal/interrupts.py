@@ -33,7 +33,7 @@ _UNDONE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_once(*, also_by_quit: bool = False) -> None:
-    """From now on. Where somebody else decided already, as a shell that starts jobs in the background, it stays so.
+    """End at once on an interrupt. If the parent ignores it, as a shell does for background jobs, it stays ignored.
 
     `also_by_quit`: SIGQUIT, too, which otherwise dumps core, but for process 1.
     """
@@ -44,7 +44,7 @@ def end_at_once(*, also_by_quit: bool = False) -> None:
 
 
 def ignore_meaningless() -> None:
-    """From now on, where nobody decided otherwise. Only in a node: a command that starts programs hands this on."""
+    """Ignore them from now on, unless the parent decided otherwise. Only in a node: programs that it starts inherit this."""
     for number in MEANINGLESS:
         _replace(number, signal.SIG_DFL, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""Output streams of a node's process: whoever reads its log, or the disk that the log goes to, cannot end or block it.
+"""Output streams of a node's process: the reader of its log, or the log's disk, cannot end or block it.
 
 Everything that Python writes to stdout and stderr meanwhile goes this way: log lines, warnings, tracebacks of threads.
 """
@@ -105,7 +105,7 @@ class LossyStream(io.TextIOBase):
             finally:
                 with self._lock:
                     self._queued_bytes -= len(data)
-        with contextlib.suppress(OSError):  # the end: nobody is left to be told
+        with contextlib.suppress(OSError):  # the end: there is no reader any more
             self._tell_lost()
 
     def _tell_lost(self) -> None:
@@ -122,7 +122,7 @@ class LossyStream(io.TextIOBase):
         while view:
             try:
                 written = os.write(self._fd, view)
-            except BlockingIOError:  # whoever started us made it so
+            except BlockingIOError:  # the parent process made it so
                 select.select([], [self._fd], [])
                 continue
             if written:

@@ -1,4 +1,4 @@
-"""Printing: JSON lines, plain tables, and progress bars where somebody watches."""
+"""Printing: JSON lines, plain tables, and progress bars on a terminal."""
 
 import contextlib
 import json
@@ -20,13 +20,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def tell(text: str) -> None:
-    """One line on stderr, for whoever waits."""
+    """Print one line on stderr, for the user who waits."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def working(description: str) -> Iterator[None]:
-    """A sign of life on stderr, if that is a terminal, while nobody knows how long it takes."""
+    """Show a sign of life on stderr, if that is a terminal, while the duration is unknown."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""A process that ends with whoever started it, however that ends: it watches its stdin.
+"""A process that ends with its parent, however that ends: it watches its stdin.
 
 A pipe's other end is closed by the kernel when its holder dies, be it by SIGKILL, and that cannot be missed by looking
 too late. A parent-death signal (prctl) would come when the thread that started us ends, and not if that is over before
@@ -31,5 +31,5 @@ def _watch(act: Callable[[], None]) -> None:
         while os.read(0, _READ_BYTES):
             pass
     except OSError:
-        pass  # a terminal that is gone, or nothing that could be read: nobody is there
+        pass  # a terminal that is gone, or nothing that could be read: there is no parent
     act()

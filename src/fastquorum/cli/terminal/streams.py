@@ -14,7 +14,7 @@ _NAMES: Final = {_STDOUT: "stdout", _STDERR: "stderr"}
 
 
 class WaitingFile(io.FileIO):
-    """A file whose writer waits for room, also where whoever started us made it non-blocking, as node.js and ssh do:
+    """A file whose writer waits for room, also if the parent process made it non-blocking, as node.js and ssh do:
     Python's own streams lose what does not fit. The mode is left as it is: others share it."""
 
     def write(self, data: Any, /) -> int:
@@ -85,7 +85,7 @@ def open_streams() -> None:
 
 
 def _opened(stream: TextIO, first: TextIO | None, fd: int) -> TextIO:
-    """`first`: what Python began with; what somebody else has put in its place stays there."""
+    """`first`: the stream that Python began with; one that other code put in its place stays there."""
     if stream is first and isinstance(stream, io.TextIOWrapper):
         stream.flush()
         waiting = WaitingFile(fd, "wb", closefd=False)

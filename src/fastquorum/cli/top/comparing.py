@@ -58,7 +58,7 @@ class QuorumRow(NamedTuple):
     commits_per_s: float | None
     """Records."""
     problem: str
-    """Why nobody is found to lead; empty if somebody is."""
+    """Why no leader is found; empty if one is."""
     missing_metrics: tuple[str, ...]
     """Where they were looked for, and why there are none."""
     nodes: tuple[NodeRow, ...]

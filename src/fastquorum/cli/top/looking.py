@@ -1,6 +1,6 @@
 """Looks at every node of a quorum at once: what it answers as a quorum's node, and what it serves as metrics.
 
-Each node is asked on a thread of its own, with a deadline: those that are down, or hang, keep nobody waiting.
+Each node is asked on a thread of its own, with a deadline: those that are down, or hang, do not delay the others.
 """
 
 import http.client

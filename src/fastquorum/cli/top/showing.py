@@ -174,8 +174,8 @@ def _figure(value: float | None) -> str:
 def _reasons(row: QuorumRow) -> Iterator[str]:
     for each in row.nodes:
         if each.reason:
-            who = f"node {each.id} at {each.endpoint}" if each.id is not None else each.endpoint
-            yield f"{who}: {each.reason}"
+            name = f"node {each.id} at {each.endpoint}" if each.id is not None else each.endpoint
+            yield f"{name}: {each.reason}"
     for missing in row.missing_metrics:
         yield f"no metrics: {missing}"
 

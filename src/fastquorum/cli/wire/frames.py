@@ -1,4 +1,4 @@
-"""Kafka's frames cut out of a stream of bytes that is on its way to somebody else, in bounded memory.
+"""Cuts Kafka's frames out of a passing stream of bytes, in bounded memory.
 
 Looks on, changes nothing; knows lengths, not what frames mean.
 """

@@ -168,7 +168,7 @@ class Proxy:
             del self._dials[number]
 
     def _take_dialed(self) -> None:
-        """Whoever waits for it has it; what nobody waits for any more is closed."""
+        """Hand a connection to its waiter; close one that has none any more."""
         while self._dialed:
             number, dialed = self._dialed.popleft()
             dial = self._dials.get(number)
@@ -239,5 +239,5 @@ async def _pump(
         look(data, read_us)
         await writer.drain()
     ended.append(f"the {who} closed the connection")
-    with contextlib.suppress(OSError):  # nobody is left to be told
+    with contextlib.suppress(OSError):  # no peer is left
         writer.write_eof()

@@ -190,7 +190,7 @@ class _Recorder:
             self._write(line)
             self._lines += 1
         except OSError as error:
-            # The disk is full, or whoever read our output has gone: raised where the command waits.
+            # The disk is full, or the reader of the output has gone: raised where the command waits.
             self._failure = error
             self._over.set()
 

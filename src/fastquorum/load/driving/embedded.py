@@ -1,4 +1,4 @@
-"""Drives a quorum's blocking API, in one thread and without callbacks: whoever waits, waits for the oldest append."""
+"""Drives a quorum's blocking API, in one thread and without callbacks: it waits for the oldest append."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -64,4 +64,4 @@ class BlockingDriver:
         self._window.tally = tally
 
     def close(self) -> None:
-        pass  # the quorum is somebody else's
+        pass  # the quorum belongs to the caller

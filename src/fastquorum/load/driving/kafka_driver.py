@@ -126,7 +126,7 @@ class _Delivery:
         self._kind = ""
 
     def forget(self) -> None:
-        """Nobody waits for this append any more."""
+        """Forget an append that is not waited for any more."""
         self._left = -1
 
     def __call__(self, error: Any, message: object) -> None:

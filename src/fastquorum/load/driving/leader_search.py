@@ -64,7 +64,7 @@ class LeaderWatch:
         self._thread = threading.Thread(target=self._watch, name="leader-watch", daemon=True)
 
     def __enter__(self) -> Self:
-        """Once somebody leads. NotReady, UsageError."""
+        """Return the leader once there is one. NotReady, UsageError."""
         self._tell(find_leader(self._bootstrap, self._topic, READY_S))
         self._thread.start()
         return self
@@ -75,7 +75,7 @@ class LeaderWatch:
 
     def _watch(self) -> None:
         while not self._is_over.wait(WATCH_S):
-            # While nobody leads, or nobody can be asked, there is nothing to tell: the client says what it costs.
+            # Without a leader, or a node that answers, there is nothing to report: the client measures the cost.
             with contextlib.suppress(NotReady, PeerProtocolError, UsageError):
                 self._tell(find_leader(self._bootstrap, self._topic, 0.0))
 

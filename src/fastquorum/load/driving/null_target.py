@@ -69,7 +69,7 @@ class AsyncioNullQuorum:
 
 
 def own_appends_per_s(api: Api, payloads: Payloads) -> float:
-    """How many appends a second the generator can offer to nobody, on this machine, now. Not in a running loop."""
+    """Measure how many appends a second the generator can offer here to a null target. Not in a running loop."""
     plan = LoadPlan(records_per_s=_RATE, records_per_append=1)
     schedule = Schedule(plan, _APPENDS / _RATE, 0)
     began = time.monotonic_ns()

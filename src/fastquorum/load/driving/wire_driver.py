@@ -35,7 +35,7 @@ CONNECT_S: Final = 2.0
 _RECEIVE_BYTES: Final = 1 << 18
 _LOOK_AGAIN_NS: Final = 20_000_000
 _GRACE_NS: Final = 1_000_000_000
-"""The leader itself answers what it cannot commit in time; this much later, nobody does."""
+"""The leader itself answers what it cannot commit in time; so much later no response comes any more."""
 _KINDS: Final = {
     ErrorCode.NOT_ENOUGH_REPLICAS: "overloaded",
     ErrorCode.REQUEST_TIMED_OUT: "outcome_unknown",

@@ -112,7 +112,7 @@ class Acts:
         return victim
 
     def _act_for_the_dead(self, victim: NodeId, shard: Shard) -> None:
-        """Whoever held the partition under the leader epoch of then must not change it now."""
+        """A former leader must not change the partition under the leader epoch of that time."""
         former = shard.partition.leader_epoch, shard.partition.partition_epoch
         code = self._client.claim_isr(victim, self._epochs[victim], shard.topic_id, shard.number, former)
         what = f"a change of {shard.topic}-{shard.number} in its name, under leader epoch {former[0]},"
@@ -128,7 +128,7 @@ class Acts:
         self.taken_over_after_s = time.monotonic() - began
         words = f"controller {successor} takes over after {self.taken_over_after_s:.2f} s"
         alive = [member for member in self._members.values() if not self._is_fenced(member.id)]
-        if alive:  # a topic has to be on somebody
+        if alive:  # a topic needs a broker
             self._create("refunds")
             for member in alive:
                 self._await_follower(member, successor)
@@ -168,8 +168,8 @@ class Acts:
         last = self._members[leaver].leave()
         after = self._await_fenced(leaver, Left)
         moved = sum(_is_led_by_another(after, each) for each in led)
-        nobody = f", {len(led) - moved} have no broker that can lead them" if moved < len(led) else ""
-        self._say(f"{moved} of {len(led)} moved to others first{nobody}; then it was {last.reason}")
+        leaderless = f", {len(led) - moved} have no broker that can lead them" if moved < len(led) else ""
+        self._say(f"{moved} of {len(led)} moved to others first{leaderless}; then it was {last.reason}")
         if last.reason != LET_GO:
             raise FatalError(f"broker {leaver} stopped without the controller's permission: {last.reason}")
 

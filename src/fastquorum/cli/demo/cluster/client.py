@@ -27,7 +27,7 @@ _ALTER_PARTITION_VERSION: Final = 3
 
 
 class ClusterClient:
-    """Asks whoever is the active controller. A context manager."""
+    """A client of the active controller. A context manager."""
 
     def __init__(self, endpoints: tuple[Endpoint, ...], kernels: Kernels) -> None:
         self._client = QuorumClient(endpoints, kernels)

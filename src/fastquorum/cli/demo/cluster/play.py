@@ -74,7 +74,7 @@ def _act(root: str, count: int, nodes: DemoNodes, kernels: Kernels, screen: Scre
                 acts.play()
             except FastQuorumError as error:
                 problems.append(str(error))
-        # First, as each broker that went would be one more change, and the last one has nobody to hand over to.
+        # First: each broker that leaves is one more change, and the last one has no broker to hand over to.
         screen.say("the controllers stop, and so do the remaining brokers")
         unwell = nodes.stop(caught_up_leader(nodes, kernels))
     finally:
