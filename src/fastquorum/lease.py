@@ -11,8 +11,8 @@
 
 Why it suffices. Let another controller be elected at a time t. A majority voted for it, so from t on no majority
 follows the former one, which acknowledges nothing that comes later than t + confirmed, be its heartbeats answered in
-Python or natively. Thus every lease ends before t + confirmed + lease. The next controller admits no other member before
-t + session.
+Python or natively. Thus every lease ends before t + confirmed + lease. The next controller admits no other member
+before t + session.
 
 All three clocks go on while a process is stopped and while its machine sleeps (CLOCK_BOOTTIME, `node.io.clock`). A
 member that slept finds its lease over. A deposed controller that slept finds that it heard its majority long ago: by a

@@ -81,7 +81,7 @@ def sources(*paths: str) -> list[Path]:
 def public_classes() -> dict[str, list[str]]:
     """Return where each public class of the sources is defined; messages of the wire and the kernels' twins aside."""
     found: dict[str, list[str]] = {}
-    for path in sources("src"):
+    for path in sources("src/fastquorum"):
         parts = path.relative_to(ROOT / "src").parts[1:]
         if path.suffix != ".py" or parts[0] == "wire" or parts[:2] == ("kernels", "pure"):
             continue

@@ -44,7 +44,7 @@ def end_at_once(*, also_by_quit: bool = False) -> None:
 
 
 def ignore_meaningless() -> None:
-    """Ignore them from now on, unless the parent decided otherwise. Only in a node: programs that it starts inherit this."""
+    """Ignore them, unless the parent decided otherwise. Only in a node: programs that it starts inherit this."""
     for number in MEANINGLESS:
         _replace(number, signal.SIG_DFL, signal.SIG_IGN)
 
