@@ -67,17 +67,8 @@ def _of_partition(metric: Metric) -> Metric:
 _RAFT_METRICS: Final = (
     Metric(RAFT + "current_state", "gauge", "1 for the state that this replica is in, 0 for the others.", _states),
     gauge(RAFT + "current_leader", "The leader's id as known here; -1 unknown.", lambda view: view.node.leader_id),
-    gauge(
-        RAFT + "current_vote",
-        "The node that this replica voted for in this epoch; -1 none.",
-        lambda view: view.node.voted_id,
-    ),
-    Metric(
-        RAFT + "current_vote_directory_id",
-        "gauge",
-        "1 for the directory id that this replica voted for.",
-        _voted_directory,
-    ),
+    gauge(RAFT + "current_vote", "This replica's vote in this epoch; -1 none.", lambda view: view.node.voted_id),
+    Metric(RAFT + "current_vote_directory_id", "gauge", "1 for the directory id that was voted for.", _voted_directory),
     gauge(RAFT + "current_epoch", "The quorum's epoch as known here.", lambda view: view.node.epoch),
     gauge(
         RAFT + "high_watermark",
@@ -94,12 +85,12 @@ _RAFT_METRICS: Final = (
     gauge(RAFT + "number_of_voters", "Voters of the quorum.", lambda view: view.node.voter_count),
     gauge(
         RAFT + "number_of_observers",
-        "Observers that fetch; only the leader reports it.",
+        "Observers that fetch; on the leader only.",
         lambda view: view.node.observer_count if view.node.is_leader else None,
     ),
     gauge(
         RAFT + "uncommitted_voter_change",
-        "1 while a change of the voters is not committed; only the leader reports it.",
+        "1 while a change of the voters is not committed; on the leader only.",
         lambda view: float(view.node.is_voter_change_pending) if view.node.is_leader else None,
     ),
     gauge(

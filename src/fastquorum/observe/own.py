@@ -97,15 +97,10 @@ _REPLICATION: Final = (
     ),
     counter(OWN + "appended_records_total", "Records appended as the leader.", lambda view: view.node.moved.appended),
     counter(OWN + "fetched_records_total", "Records fetched from a leader.", lambda view: view.node.moved.fetched),
-    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; only the leader reports it.", _lags),
+    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; on the leader only.", _lags),
+    Metric(OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; on the leader only.", _contacts),
     Metric(
-        OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; only the leader reports it.", _contacts
-    ),
-    Metric(
-        OWN + "replica_caught_up_seconds",
-        "gauge",
-        "Since a replica had the whole log; only the leader reports it.",
-        _caught_up,
+        OWN + "replica_caught_up_seconds", "gauge", "Since a replica had the whole log; on the leader only.", _caught_up
     ),
     Metric(
         OWN + "peer_unreachable_seconds",

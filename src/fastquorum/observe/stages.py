@@ -12,7 +12,7 @@ BOUNDS_US: Final = (*(each * 10**decade for decade in range(1, 7) for each in (1
 """From 10 us to 10 s."""
 
 
-class StageHistogram(Protocol):
+class StageTimes(Protocol):
     """How long a stage of commits took, each time since the node was started."""
 
     @property
@@ -59,7 +59,7 @@ class StageCounts:
         return next(everything, self.quantile_us(1.0))
 
 
-def counted(stages: Mapping[str, StageHistogram]) -> tuple[StageCounts, ...]:
+def counted(stages: Mapping[str, StageTimes]) -> tuple[StageCounts, ...]:
     """In their order."""
     return tuple(
         StageCounts(name, each.count, each.sum_us, tuple((bound, each.count_below(bound)) for bound in BOUNDS_US))

@@ -167,14 +167,10 @@ def _arrows(placed: Mapping[NodeId, Sequence[_Placed]], begin: Nanos) -> Iterato
                     "ships", number, (leader_id, led.row, sent), (node_id, found.row, found.group.append_ns), begin
                 )
                 number += 1
-                acknowledged = found.group.sent_ns, led.group.acked_ns
-                if 0 < acknowledged[0] <= acknowledged[1]:
+                acked = found.group.sent_ns, led.group.acked_ns
+                if 0 < acked[0] <= acked[1]:
                     yield from _arrow(
-                        "acknowledges",
-                        number,
-                        (node_id, found.row, acknowledged[0]),
-                        (leader_id, led.row, acknowledged[1]),
-                        begin,
+                        "acknowledges", number, (node_id, found.row, acked[0]), (leader_id, led.row, acked[1]), begin
                     )
                     number += 1
 

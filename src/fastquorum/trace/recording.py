@@ -18,7 +18,7 @@ CAPACITY: Final = 4096
 """Batches of a node that a recording keeps, if nothing is said: some 10 MB in Perfetto's format, for three nodes."""
 
 
-class Source(Protocol):
+class TraceSource(Protocol):
     """A node, as `node.io.running.RunningNode` is one."""
 
     def trace_start(self, capacity: int) -> None: ...
@@ -32,7 +32,7 @@ class Traceable(Protocol):
     @property
     def node_id(self) -> NodeId: ...
     @property
-    def trace_source(self) -> Source: ...
+    def trace_source(self) -> TraceSource: ...
 
 
 class NodeTrace(NamedTuple):

@@ -32,14 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bootstrap h1:9093",
     )
     parser.add_argument("name", metavar="NAME", type=sendable)
+    parser.add_argument("--partitions", metavar="N", type=positive, help="partitions (default: the controller's)")
     parser.add_argument(
-        "--partitions", metavar="N", type=positive, help="number of partitions (default: the controller's)"
-    )
-    parser.add_argument(
-        "--replication-factor",
-        metavar="N",
-        type=positive,
-        help="replicas of each partition (default: the controller's)",
+        "--replication-factor", metavar="N", type=positive, help="replicas of each one (default: the controller's)"
     )
     parser.add_argument(
         "--assignment", metavar="ID:ID,...", help="brokers of each partition, in place of the two numbers"
@@ -88,9 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _topic_of(arguments: argparse.Namespace) -> CreatableTopic:
     if arguments.assignment is not None:
         if arguments.partitions is not None or arguments.replication_factor is not None:
-            raise UsageError(
-                "--assignment already gives the numbers of partitions and replicas", "leave the numbers out"
-            )
+            raise UsageError("--assignment gives the numbers of partitions and replicas", "leave the numbers out")
         assignments = [
             CreatableTopic.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
             for number, brokers in enumerate(_assignment(arguments.assignment))
