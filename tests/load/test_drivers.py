@@ -246,7 +246,7 @@ def test_who_answers_with_something_else_speaks_another_protocol() -> None:
 
         greeting = threading.Thread(target=greet)
         greeting.start()
-        with pytest.raises(PeerProtocolError, match="no Kafka protocol"):
+        with pytest.raises(PeerProtocolError, match="not in Kafka's protocol"):
             find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], TOPIC, 0.0)
         greeting.join()
 

@@ -103,8 +103,8 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not a page of a report"),
-        ("<html></html>", "not a page of a report"),
+        ("", "not the page of a report"),
+        ("<html></html>", "not the page of a report"),
         ('<script type="application/gzip" id="report">AAAA</script></body>', "damaged"),
         ('<script type="application/gzip" id="report">?</script></body>', "damaged"),
         ('<script type="application/json" id="report">{</script></body>', "damaged"),
