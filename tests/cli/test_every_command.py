@@ -434,8 +434,8 @@ def test_several_directories_are_looked_at_in_turn_though_one_is_none(
 
 def test_what_takes_one_path_by_its_nature_says_so_of_a_second_one(fastquorum: Callable[..., Ran], data: Path) -> None:
     for words, printed in (
-        (("image", "diff", data, data, "--from", 0), "it takes one DIR: ask for each of several in turn"),
-        (("wire", "replay", data, data, "--to", "127.0.0.1:1"), "it takes one FILE: ask for each of several in turn"),
+        (("image", "diff", data, data, "--from", 0), "it takes one DIR: run it for each of them"),
+        (("wire", "replay", data, data, "--to", "127.0.0.1:1"), "it takes one FILE: run it for each of them"),
         (("shell", data, data), f"it looks around in one log, and {data} is another; fastquorum image shows several"),
         (("shell", data, data, "ls"), "it looks around in one log, and"),
     ):
