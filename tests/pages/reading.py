@@ -16,7 +16,7 @@ class Looked(HTMLParser):
         self.open: list[str] = []
         self.tags: list[str] = []
         self.handlers: list[str] = []
-        self.said = ""
+        self.words = ""
         self.titles: list[str] = []
         self.feed(page)
         self.close()
@@ -38,7 +38,7 @@ class Looked(HTMLParser):
             self.fetched += re.findall(r"url\(|@import", data)
         elif self.open and self.open[-1] == "title":
             self.titles.append(data)
-        self.said += data
+        self.words += data
 
 
 def looked_at(page: str) -> Looked:

@@ -34,13 +34,13 @@ def page(text: str = "a topic", report: dict[str, Any] | None = None) -> Page:
             "s", text, time, [Key(text, Pen.BAD)], [Strip(text, [Band(1e9, 1e9 + 9, 0, text)])], [Marker(1e9, text)]
         ),
     ]
-    said = {"name": text} if report is None else report
-    return Page(text, text, [text], said, [Card(text, text)], [text], [Section(text, parts)])
+    contents = {"name": text} if report is None else report
+    return Page(text, text, [text], contents, [Card(text, text)], [text], [Section(text, parts)])
 
 
 def test_a_page_is_whole_and_says_what_it_was_given() -> None:
     looked = looked_at(document(page()))
-    assert looked.said.count("a topic") >= 15
+    assert looked.words.count("a topic") >= 15
     assert looked.tags.count("svg") == 3
 
 
@@ -101,7 +101,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not the page of a report"),
         ("<html></html>", "not the page of a report"),
@@ -110,8 +110,8 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ('<script type="application/json" id="report">{</script></body>', "damaged"),
     ],
 )
-def test_what_is_no_page_has_no_report(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_is_no_page_has_no_report(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         report_of(text)
 
 
@@ -126,8 +126,8 @@ def test_a_large_table_is_cut_and_says_so() -> None:
     )
     looked = looked_at(document(many))
     assert looked.tags.count("tr") == 101 + 10
-    assert "1,134 more rows are not shown here; the JSON has them." in looked.said
-    assert "7 more rows are not shown here." in looked.said
+    assert "1,134 more rows are not shown here; the JSON has them." in looked.words
+    assert "7 more rows are not shown here." in looked.words
 
 
 def test_many_sections_are_listed_first() -> None:

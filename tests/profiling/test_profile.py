@@ -53,8 +53,8 @@ def test_perfs_samples_are_turned_over_and_lose_their_arguments() -> None:
 
 
 def test_what_has_no_symbol_is_one_frame_whatever_its_address() -> None:
-    said = "0x7f01 (libc.so.6);0x7f02 (libc.so.6);f (x.py:1);0x1 (a/b/_shell.cpython-311-x86_64-linux-gnu.so) 5\n"
-    assert stacks.of_py_spy(said.replace("0x7f01", 'thread (0x1): "a";0x7f01'), 100) == {
+    samples = "0x7f01 (libc.so.6);0x7f02 (libc.so.6);f (x.py:1);0x1 (a/b/_shell.cpython-311-x86_64-linux-gnu.so) 5\n"
+    assert stacks.of_py_spy(samples.replace("0x7f01", 'thread (0x1): "a";0x7f01'), 100) == {
         ("a", "[no symbol] (libc.so.6)", "f (x.py:1)", "[no symbol] (_shell.so)"): 0.05
     }
 
@@ -181,16 +181,16 @@ def test_without_perf_it_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("message", "why"),
     [
         ("Permission Denied: Try running again with elevated permissions", "ptrace is not permitted here"),
         ("Error: Failed to find python version from target process", "Failed to find python version"),
     ],
 )
-def test_what_py_spy_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, why: str) -> None:
+def test_what_py_spy_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str, why: str) -> None:
     program = tmp_path / "py-spy"
     # It is not over yet when it has closed what it says things on.
-    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexec >&- 2>&-\nsleep 0.2\nexit 1\n")
+    program.write_text(f"#!/bin/sh\necho '{message}' >&2\nexec >&- 2>&-\nsleep 0.2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(tools, "find_py_spy", lambda: str(program))
     with pytest.raises(SamplerFailed, match=why):

@@ -29,7 +29,7 @@ def ascend(*stamps: int) -> bool:
 
 
 def in_order(group: TracedGroup) -> bool:
-    """As they must be, whoever was faster: the disk here, or the others."""
+    """Return whether the stages came in order; the disk here and the other voters may each be faster."""
     if not group.is_leader:
         flushed = ascend(group.append_ns, group.written_ns, group.flushed_ns, group.sent_ns)
         return flushed and ascend(group.written_ns, group.committed_ns)
@@ -53,7 +53,7 @@ def test_a_quorum_of_three_passes_its_stages_in_order_and_makes_a_file_for_perfe
         for node in nodes.nodes.values():
             caught_up(node, last + 1)
         _acknowledged(leader, last + 1)
-        _told(leader, APPENDS)
+        _settled(leader, APPENDS)
     assert recording.trace is not None
     found = {node.node_id: node for node in recording.trace.nodes}
     assert found.keys() == nodes.nodes.keys()
@@ -87,7 +87,7 @@ def test_stages_add_up_to_what_appends_wait_for(nodes: Trio) -> None:
     before = leader.stage_histograms()
     for _ in range(APPENDS):
         leader.append(b"value")
-    after = _told(leader, before["append_told"].count + APPENDS)
+    after = _settled(leader, before["append_told"].count + APPENDS)
     since = {name: each.minus(before[name]) for name, each in after.items()}
     assert since["append_told"].count == APPENDS
     for name in ("append_written", "written_sent", "written_committed", "committed_told"):
@@ -104,8 +104,8 @@ def _acknowledged(leader: sync.Quorum, end_offset: int) -> None:
         pass
 
 
-def _told(node: sync.Quorum, count: int) -> dict[str, StageHistogram]:
-    """Whoever waited may know it a moment before it is counted."""
+def _settled(node: sync.Quorum, count: int) -> dict[str, StageHistogram]:
+    """Return the histograms once so many appends are counted, which may be a moment after their callers know."""
     while (now := node.stage_histograms())["append_told"].count < count:
         pass
     return now
