@@ -36,7 +36,7 @@ def controller(number: int) -> Endpoint:
 
 
 class Member:
-    """A ToldAgent, the time, and controllers that say who leads them."""
+    """A PushedMetadataAgent, the time, and controllers that say who leads them."""
 
     def __init__(self) -> None:
         self.agent = PushedMetadataAgent(SETTINGS, CONFIG, load("pure"), NoChance())
