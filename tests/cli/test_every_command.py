@@ -288,10 +288,8 @@ C1 = str(CLUSTER / "c1")
 REAL: Mapping[str, tuple[str, ...]] = {
     "random-uuid": (),
     "version": (),
-    "guide": (),
     "help": (),
     "completion": ("bash",),
-    "deploy": ("systemd",),
     "metrics list": (),
     "metrics grafana": (),
     "log verify": (C1,),
