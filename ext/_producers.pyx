@@ -10,7 +10,7 @@ from libcpp.memory cimport make_shared
 cimport cython
 
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced
-from fastquorum.kernels.producers import PRODUCERS_MAX, UNDO_MAX, ProducedBatch, Producer
+from fastquorum.kernels.producers import PRODUCERS_MAX, UNDO_MAX, ProducedBatch, ProducerState
 
 
 cdef object _batch(const CppProducedBatch &batch):
@@ -37,7 +37,7 @@ cdef class Producers:
         if not self.producers.get().get(producer_id, &found):
             return None
         batches = tuple([_batch(found.batches[i]) for i in range(found.count)])
-        return Producer(found.epoch, batches, _batch(found.fence) if found.has_fence else None)
+        return ProducerState(found.epoch, batches, _batch(found.fence) if found.has_fence else None)
 
     @property
     def displaced_end(self):

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from fastquorum.cli.demo.cluster import acts, play
-from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered
+from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered
 from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
 from fastquorum.cli.demo.outcomes import ClusterOutcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
@@ -36,7 +36,7 @@ LOG = f"__cluster_metadata-0/{0:020}.log"
 KINDS: dict[str, Callable[..., Change]] = {
     "registered": Registered,
     "created": Created,
-    "fenced": Fenced,
+    "fenced": FencedBroker,
     "left": Left,
 }
 
@@ -91,7 +91,7 @@ def test_who_acts_under_a_token_that_is_over_is_refused(played: Played) -> None:
 
 
 def test_the_killed_broker_returns_under_a_larger_epoch(played: Played) -> None:
-    killed = played.changes(Fenced)[0]
+    killed = played.changes(FencedBroker)[0]
     epochs = [each.epoch for each in played.changes(Registered) if each.broker_id == killed.broker_id]
     assert epochs == [killed.epoch, max(epochs)]
     assert len(set(epochs)) == 2
@@ -201,7 +201,7 @@ def test_the_same_loss_on_every_disk_is_red(disks: Disks) -> None:
     [
         Registered(11, 10**6),
         Created("invoices", Uuid(bytes(15) + b"9"), 4),
-        Fenced(12, 10**6, 10),
+        FencedBroker(12, 10**6, 10),
         Left(12, 10**6, 10),
     ],
     ids=lambda change: type(change).__name__,
@@ -219,7 +219,7 @@ def test_a_topic_under_another_id_is_not_the_one_that_was_created(disks: Disks) 
 
 
 def test_a_broker_that_is_fenced_without_a_reason_is_red(disks: Disks) -> None:
-    killed = next(each for each in disks.ledger if isinstance(each, Fenced))
+    killed = next(each for each in disks.ledger if isinstance(each, FencedBroker))
     disks.ledger.remove(killed)
     verdict = disks.judge()
     assert verdict.lost == 0
@@ -228,7 +228,7 @@ def test_a_broker_that_is_fenced_without_a_reason_is_red(disks: Disks) -> None:
 
 def test_a_leave_without_a_handover_is_red(disks: Disks) -> None:
     """The killed broker led until it was fenced."""
-    killed = next(each for each in disks.ledger if isinstance(each, Fenced))
+    killed = next(each for each in disks.ledger if isinstance(each, FencedBroker))
     disks.ledger[disks.ledger.index(killed)] = Left(*killed)
     verdict = disks.judge()
     assert verdict.lost == 1
@@ -254,7 +254,7 @@ def test_a_leader_that_is_fenced_and_goes_on_leading_is_red(disks: Disks, kernel
     fencing = BrokerRegistrationChangeRecord(broker_id=leader.id, broker_epoch=leader.epoch, fenced=1)
     for at in range(3):
         disks.append(at, fencing)
-    disks.ledger.append(Fenced(leader.id, leader.epoch, disks.judge().end_offset))
+    disks.ledger.append(FencedBroker(leader.id, leader.epoch, disks.judge().end_offset))
     verdict = disks.judge()
     assert (verdict.lost, verdict.images_equal) == (0, True)
     assert verdict.fenced_leads == len(acts.led_by(image, leader.id)) > 0

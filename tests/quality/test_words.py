@@ -10,7 +10,7 @@ KEPT: Final = {
     "src/fastquorum/broker/told.py": "'told' in Told",
 }
 """What programs use by the name that it has: `View.told` and its class."""
-TWICE: Final[dict[str, list[str]]] = {}
+TWICE: Final = {"Log": ["log.py", "storage/log/log.py"]}
 """Public classes that share a name, and their modules."""
 
 SOURCE: Final = '''\

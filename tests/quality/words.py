@@ -40,6 +40,14 @@ NAMES: Final = {
 }
 """Parts of names that are banned, and what may take their place."""
 
+BLOCKING: Final = {
+    "api/blocking_producer.py",
+    "broker/io/blocking.py",
+    "node/io/callers/port.py",
+    "sync.py",
+}
+"""Modules with what blocks: a class here has the name of its asyncio twin."""
+
 LANGUAGES: Final = {".py", ".pyx", ".pxd", ".h", ".cpp"}
 NOT_CODE: Final = re.compile(
     r'"""(?:.|\n)*?"""|//[^\n]*|/\*(?:.|\n)*?\*/|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
@@ -79,11 +87,12 @@ def sources(*paths: str) -> list[Path]:
 
 
 def public_classes() -> dict[str, list[str]]:
-    """Return where each public class of the sources is defined; messages of the wire and the kernels' twins aside."""
+    """Return where each public class of the sources is defined; the wire's messages and twins aside."""
     found: dict[str, list[str]] = {}
     for path in sources("src/fastquorum"):
         parts = path.relative_to(ROOT / "src").parts[1:]
-        if path.suffix != ".py" or parts[0] == "wire" or parts[:2] == ("kernels", "pure"):
+        is_twin = parts[:2] == ("kernels", "pure") or "/".join(parts) in BLOCKING
+        if path.suffix != ".py" or parts[0] == "wire" or is_twin:
             continue
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

@@ -79,7 +79,7 @@ class ProducedBatch(NamedTuple):
     """Its checksum."""
 
 
-class Producer(NamedTuple):
+class ProducerState(NamedTuple):
     """The remembered state of one producer. Batches of an epoch that was taken without a fence begin anew."""
 
     epoch: int
@@ -128,7 +128,7 @@ class Producers(Protocol):
         """Producers known."""
         ...
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerState | None:
         """None: it never appended, or was forgotten."""
         ...
 

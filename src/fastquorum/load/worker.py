@@ -28,7 +28,7 @@ from fastquorum.load.driving import embedded_asyncio
 from fastquorum.load.driving.embedded import BlockingDriver
 from fastquorum.load.driving.generating import Driver, Job, generate
 from fastquorum.load.driving.kafka_driver import KafkaDriver
-from fastquorum.load.driving.leader_search import READY_S, FoundLeader, LeaderWatch
+from fastquorum.load.driving.leader_search import READY_S, LeaderWatch, LoadTarget
 from fastquorum.load.driving.null_target import own_appends_per_s
 from fastquorum.load.driving.payloads import Payloads, make_payloads
 from fastquorum.load.driving.schedule import Schedule
@@ -243,7 +243,7 @@ def serve_sockets(worker: Worker, bootstrap: list[Endpoint]) -> None:
     timeout_ns = int(plan.timeout_s * 1e9)
     silent = LoadTally(lambda header, samples: None, -1, 0)
 
-    def led_by(found: FoundLeader) -> None:
+    def led_by(found: LoadTarget) -> None:
         worker.voice.say("leadership", epoch=found.epoch, leader_id=found.node_id, is_self=False)
 
     with contextlib.ExitStack() as stack:

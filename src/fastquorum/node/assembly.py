@@ -22,7 +22,7 @@ from fastquorum.node.metadata.snapshots import SnapshotKeeper
 from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.request_reader import RequestReader
 from fastquorum.node.network.requests import UNANSWERED_MAX
-from fastquorum.node.ports import LaneLock, Listener, SnapshotWriter, Transport, WallClock
+from fastquorum.node.ports import LaneLock, ReplicaListener, SnapshotWriter, Transport, WallClock
 from fastquorum.node.records import control_batches as control
 from fastquorum.node.records.bootstrap_records import first_values
 from fastquorum.node.records.no_ops import NoOps
@@ -65,7 +65,7 @@ class Ports:
     transport: Transport
     lock: LaneLock
     states: StateStore
-    listener: Listener
+    listener: ReplicaListener
     clock_ms: WallClock
     random: Random
     snapshots: SnapshotWriter

@@ -8,7 +8,7 @@ from typing import Final
 
 from fastquorum.config import SECOND
 from fastquorum.errors import CorruptionError, WireError
-from fastquorum.node.ports import Listener
+from fastquorum.node.ports import ReplicaListener
 from fastquorum.types import Micros, NodeId
 
 AGAIN_US: Final = 60 * SECOND
@@ -21,7 +21,7 @@ NOTICES_MAX: Final = 64
 class Notices:
     """Passes on to the listener what was not said before."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: ReplicaListener) -> None:
         self._listener = listener
         self._noticed: dict[tuple[str, NodeId], tuple[str, Micros]] = {}
         """What was said last of which node, and when; the oldest first."""

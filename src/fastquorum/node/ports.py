@@ -118,7 +118,7 @@ class SnapshotWriter(Protocol):
         ...
 
 
-class Listener(Protocol):
+class ReplicaListener(Protocol):
     """The embedding program's ear. Called without the lane lock, on the replica's thread; must not block."""
 
     @property

@@ -29,7 +29,7 @@ from fastquorum.node.network.peers import Peers
 from fastquorum.node.network.reachability import Reachability
 from fastquorum.node.network.request_reader import RequestReader
 from fastquorum.node.notices import Notices
-from fastquorum.node.ports import Listener, Transport, WallClock
+from fastquorum.node.ports import ReplicaListener, Transport, WallClock
 from fastquorum.node.records.control_appends import ControlAppends
 from fastquorum.node.records.log_reader import LogReader
 from fastquorum.node.records.no_ops import NoOps
@@ -68,7 +68,7 @@ class Replica:
         reader: RequestReader,
         serve: Callable[[ReplicaView], Services],
         transport: Transport,
-        listener: Listener,
+        listener: ReplicaListener,
         clock_ms: WallClock,
         first_values: tuple[bytes, ...] = (),
         no_ops: NoOps | None = None,

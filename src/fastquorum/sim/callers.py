@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.invariants.clients import Ledger, TrackedAppend
 from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
@@ -54,7 +54,7 @@ class Callers:
     """The callers of one simulated world."""
 
     def __init__(
-        self, environment: Environment, processes: Sequence[SimProcess], ledger: Ledger, prng: Prng, *, appends: bool
+        self, environment: SimEnvironment, processes: Sequence[SimProcess], ledger: Ledger, prng: Prng, *, appends: bool
     ) -> None:
         """Take `appends`: whether callers append and read; they only read where the log is the controllers'."""
         self.ledger = ledger

@@ -30,7 +30,7 @@ class Faults:
     """How likely a process that stands still does so until another may lead in its place, per million."""
 
 
-class Environment:
+class SimEnvironment:
     """The services of one simulated world."""
 
     def __init__(self, swarm: Swarm, trace: SimTrace, prng: Prng) -> None:

@@ -25,7 +25,7 @@ from fastquorum.kernels.producers import BATCHES_KEPT, sequence_after, stamp_of
 from fastquorum.node.lane.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.lane.producer_states import NAMED
 from fastquorum.sim.callers import Callers
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.invariants.clients import TrackedAppend
 from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
@@ -104,7 +104,7 @@ class SimProducer:
 
     def __init__(
         self,
-        environment: Environment,
+        environment: SimEnvironment,
         processes: Sequence[SimProcess],
         callers: Callers,
         prng: Prng,

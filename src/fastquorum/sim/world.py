@@ -11,7 +11,7 @@ from fastquorum.sim.cluster.brokers import SimBrokers
 from fastquorum.sim.cluster.context import ClusterContext
 from fastquorum.sim.cluster.members import Members
 from fastquorum.sim.cluster.population import Population
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.faults.nemesis import Nemesis
 from fastquorum.sim.faults.strangers import Stranger
 from fastquorum.sim.invariants.clients import Ledger
@@ -50,7 +50,7 @@ class World:
         cluster: ClusterSwarm | None = None,
     ) -> None:
         """Build a world; with a cluster the nodes are its controllers, and brokers register with them."""
-        self.environment = environment = Environment(swarm, trace, seed_prng.fork())
+        self.environment = environment = SimEnvironment(swarm, trace, seed_prng.fork())
         self.prng = seed_prng.fork()
         """The random numbers of the world itself."""
         self.ledger = Ledger(environment.ghost)

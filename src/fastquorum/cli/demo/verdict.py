@@ -12,7 +12,7 @@ from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 
 
-class ReplicaLog(NamedTuple):
+class ReadBackLog(NamedTuple):
     """One disk's log: its batches' bytes, its data records by offset, and what was wrong with it."""
 
     directory: str
@@ -73,7 +73,7 @@ def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: K
     )
 
 
-def _read(directory: str, kernels: Kernels) -> ReplicaLog:
+def _read(directory: str, kernels: Kernels) -> ReadBackLog:
     parts: list[bytes] = []
     records: dict[Offset, bytes | None] = {}
     elections = 0
@@ -93,4 +93,4 @@ def _read(directory: str, kernels: Kernels) -> ReplicaLog:
                     elections += control_type(record.key) is ControlRecordType.LEADER_CHANGE
     except FastQuorumError as error:
         problems.append(str(error))
-    return ReplicaLog(directory, b"".join(parts), records, elections, problems)
+    return ReadBackLog(directory, b"".join(parts), records, elections, problems)

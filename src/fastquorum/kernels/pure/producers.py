@@ -10,7 +10,7 @@ from fastquorum.kernels.producers import (
     PRODUCERS_MAX,
     UNDO_MAX,
     ProducedBatch,
-    Producer,
+    ProducerState,
     Stamp,
 )
 from fastquorum.kernels.pure.scan import batch_headers
@@ -25,9 +25,9 @@ class Producers:
         self._undo_max = undo_max
         self.end_offset = start_offset
         self._start_offset = start_offset
-        self._known: dict[int, Producer] = {}
+        self._known: dict[int, ProducerState] = {}
         """In the order of their last batches."""
-        self._undo: deque[tuple[Offset, int, Producer | None]] = deque()
+        self._undo: deque[tuple[Offset, int, ProducerState | None]] = deque()
         """For each of the last batches: its base offset, its producer, and what that was before."""
         self._floor = start_offset
         """A truncation to below it cannot be undone from `_undo`: everything is read anew."""
@@ -35,7 +35,7 @@ class Producers:
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerState | None:
         return self._known.get(producer_id)
 
     @property
@@ -66,7 +66,7 @@ class Producers:
         return None
 
     @staticmethod
-    def _check_fence(stamp: Stamp, known: Producer) -> ProducedBatch | None:
+    def _check_fence(stamp: Stamp, known: ProducerState) -> ProducedBatch | None:
         fence = known.fence
         if fence is not None and stamp.epoch == known.epoch and stamp.crc == fence.crc:
             return fence
@@ -113,11 +113,11 @@ class Producers:
         sequences = (stamp.first_sequence, stamp.last_sequence) if not stamp.is_fence else (NO_SEQUENCE, NO_SEQUENCE)
         batch = ProducedBatch(*sequences, base_offset, base_offset + stamp.record_count, stamp.crc)
         if stamp.is_fence:
-            now = Producer(stamp.epoch, before.batches if before is not None else (), batch)
+            now = ProducerState(stamp.epoch, before.batches if before is not None else (), batch)
         elif before is not None and before.epoch == stamp.epoch:
-            now = Producer(stamp.epoch, (*before.batches[1 - BATCHES_KEPT :], batch), before.fence)
+            now = ProducerState(stamp.epoch, (*before.batches[1 - BATCHES_KEPT :], batch), before.fence)
         else:
-            now = Producer(stamp.epoch, (batch,))
+            now = ProducerState(stamp.epoch, (batch,))
         self._known[stamp.producer_id] = now
         self._undo.append((base_offset, stamp.producer_id, before))
         if len(self._undo) > self._undo_max:

@@ -21,7 +21,7 @@ LOOK_AGAIN_S: Final = 0.02
 _NO_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-class FoundLeader(NamedTuple):
+class LoadTarget(NamedTuple):
     """The leader of partition 0, as some node told."""
 
     node_id: NodeId
@@ -29,7 +29,7 @@ class FoundLeader(NamedTuple):
     endpoint: Endpoint
 
 
-def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> FoundLeader:
+def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> LoadTarget:
     """Ask one node after the other, each at least once, until one knows. NotReady; UsageError: there is no such topic,
     and nothing is written into another."""
     deadline = time.monotonic() + timeout_s
@@ -55,7 +55,7 @@ class LeaderWatch:
     """Asks again and again, in a thread of its own, and tells of every new epoch's leader: for a client that keeps that
     to itself. A context manager."""
 
-    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, led_by: Callable[[FoundLeader], None]) -> None:
+    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, led_by: Callable[[LoadTarget], None]) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
         self._led_by = led_by
@@ -79,13 +79,13 @@ class LeaderWatch:
             with contextlib.suppress(NotReady, PeerProtocolError, UsageError):
                 self._tell(find_leader(self._bootstrap, self._topic, 0.0))
 
-    def _tell(self, found: FoundLeader) -> None:
+    def _tell(self, found: LoadTarget) -> None:
         if found.epoch > self._epoch:
             self._epoch = found.epoch
             self._led_by(found)
 
 
-def _ask(endpoint: Endpoint, topic: str) -> FoundLeader | None:
+def _ask(endpoint: Endpoint, topic: str) -> LoadTarget | None:
     """What one node says, before one deadline. Raises NotSent, NoAnswer, PeerProtocolError and UsageError."""
     wanted = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[wanted], allow_auto_topic_creation=False)
@@ -100,7 +100,7 @@ def _ask(endpoint: Endpoint, topic: str) -> FoundLeader | None:
         for partition in topic_metadata.partitions:
             for node in response.brokers:
                 if partition.partition_index == 0 and node.node_id == partition.leader_id:
-                    return FoundLeader(
+                    return LoadTarget(
                         node.node_id, partition.leader_epoch, Endpoint(LISTENER_NAME, node.host, node.port)
                     )
     return None

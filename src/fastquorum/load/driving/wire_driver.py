@@ -18,7 +18,7 @@ from typing import Final
 from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels, Record
-from fastquorum.load.driving.leader_search import CLIENT_ID, FoundLeader, find_leader
+from fastquorum.load.driving.leader_search import CLIENT_ID, LoadTarget, find_leader
 from fastquorum.load.driving.payloads import Payload
 from fastquorum.load.driving.tally import LoadTally
 from fastquorum.types import Endpoint
@@ -47,7 +47,7 @@ had the batch in its log already.
 """
 _MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-OnLeader = Callable[[FoundLeader], None]
+OnLeader = Callable[[LoadTarget], None]
 
 
 class WireDriver:
@@ -223,7 +223,7 @@ class WireDriver:
 
     # --- leaders, and the lack of one ---------------------------------------------------------------------------------
 
-    def _connect(self, found: FoundLeader) -> None:
+    def _connect(self, found: LoadTarget) -> None:
         connection = connect(found.endpoint, Deadline(CONNECT_S))
         connection.setblocking(False)
         self._socket = connection

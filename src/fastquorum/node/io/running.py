@@ -17,7 +17,7 @@ from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.kernels.producers import Producer
+from fastquorum.kernels.producers import ProducerState
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.causes import LeadershipCause, leadership_cause
@@ -124,7 +124,7 @@ class RunningNode(handles.Guarded):
         """Return the way in for one event loop, in which this is called."""
         return self._machine.loop_callers(self._gate, bridge)
 
-    def producer(self, producer_id: int) -> Producer | None:
+    def producer(self, producer_id: int) -> ProducerState | None:
         """What a producer has in this leader's log, committed or not. Raises NotLeader, Overloaded, ClosedError."""
         self.check_open()
         return self._shell.producer(producer_id)

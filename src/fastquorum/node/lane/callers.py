@@ -27,7 +27,7 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp, max_timestamp_ms_of
+from fastquorum.kernels.producers import ProducedBatch, ProducerState, Stamp, max_timestamp_ms_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, AppendQueues, Queued
 from fastquorum.node.lane.barriers import LaneBarriers
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
@@ -122,7 +122,7 @@ class LaneCallers(Tallied):
         """
         self._accept(Queued(ticket, (), batch, record_count, len(batch), stamp), now_us)
 
-    def producer(self, producer_id: int) -> Producer | None:
+    def producer(self, producer_id: int) -> ProducerState | None:
         """What it has in this leader's log, committed or not; None if nothing is known of it.
 
         Raises NotLeader; Overloaded while the log is still being read, or an append waits that may be the producer's;

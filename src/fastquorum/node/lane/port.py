@@ -12,7 +12,7 @@ from typing import Protocol
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Buffer, SteadyBeats
 from fastquorum.kernels.lane import Connection, FetchAdmission, HandUp, LaneSession, LaneState, Unparked
-from fastquorum.kernels.producers import Producer, Stamp
+from fastquorum.kernels.producers import ProducerState, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.node.lane.tallies import LogGrowth, Refusals
@@ -90,7 +90,7 @@ class Shell(Protocol):
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
     ) -> None: ...
-    def producer(self, producer_id: int) -> Producer | None: ...
+    def producer(self, producer_id: int) -> ProducerState | None: ...
     def new_producer_id(self) -> int: ...
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None: ...
     def watch_commit(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastquorum.config import SECOND
 from fastquorum.node.network.connections import Connections
-from fastquorum.node.ports import Listener, Unreachable
+from fastquorum.node.ports import ReplicaListener, Unreachable
 from fastquorum.raft import events as ev
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import ErrorCode, Message
@@ -36,7 +36,7 @@ class Reachability:
     """Finds and reports the nodes that one replica cannot reach."""
 
     def __init__(
-        self, connections: Connections, listener: Listener, endpoint_of: Callable[[NodeId], Endpoint | None]
+        self, connections: Connections, listener: ReplicaListener, endpoint_of: Callable[[NodeId], Endpoint | None]
     ) -> None:
         self.unreachable: tuple[Unreachable, ...] = ()
         """The nodes that could not be reached at the last look."""

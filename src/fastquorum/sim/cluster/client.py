@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastquorum.config import SECOND
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
@@ -19,7 +19,7 @@ NO_CONNECTION: Final = -1
 class Client:
     """Implements `network.Host`."""
 
-    def __init__(self, environment: Environment, node_id: NodeId, prng: Prng) -> None:
+    def __init__(self, environment: SimEnvironment, node_id: NodeId, prng: Prng) -> None:
         self.node_id = node_id
         self.incarnation = 0
         self.is_running = False

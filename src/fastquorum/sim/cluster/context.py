@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.cluster.quorum import QuorumHistory
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
@@ -15,7 +15,7 @@ class ClusterContext:
     """The controllers, and the metadata that the simulator knows of them from outside."""
 
     def __init__(
-        self, environment: Environment, processes: Sequence[SimProcess], kernels: Kernels, session_us: Micros
+        self, environment: SimEnvironment, processes: Sequence[SimProcess], kernels: Kernels, session_us: Micros
     ) -> None:
         self.environment = environment
         self.processes = processes

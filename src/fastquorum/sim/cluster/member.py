@@ -17,7 +17,7 @@ from fastquorum.node.lane.peer_events import PeerAnswer, PeerEvent, UnansweredRe
 from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.cluster.heartbeats import heartbeat_in
-from fastquorum.sim.environment import CLUSTER_ID, Environment
+from fastquorum.sim.environment import CLUSTER_ID, SimEnvironment
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.node.transport import PlainTransport
 from fastquorum.sim.prng import Prng
@@ -44,7 +44,7 @@ class SimMember(PlainTransport):
 
     def __init__(
         self,
-        environment: Environment,
+        environment: SimEnvironment,
         watcher: MemberWatcher,
         node_id: NodeId,
         broker_id: NodeId,

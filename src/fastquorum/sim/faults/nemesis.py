@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from fastquorum.raft import events as ev
 from fastquorum.sim.callers import Callers
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.faults.strangers import Stranger
 from fastquorum.sim.node.process import SimProcess
 from fastquorum.sim.prng import Prng
@@ -17,7 +17,7 @@ class Nemesis:
 
     def __init__(
         self,
-        environment: Environment,
+        environment: SimEnvironment,
         processes: Sequence[SimProcess],
         prng: Prng,
         stranger: Stranger,

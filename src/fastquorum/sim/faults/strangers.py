@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from fastquorum.raft.core import EPOCH_MAX
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.host_ids import STRANGER
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.node.process import SimProcess
@@ -36,7 +36,7 @@ _DIRECTORY: Final = Uuid(b"of a stranger's ")
 class Stranger:
     """The stranger, a `network.Host`. Each request comes on its own connection."""
 
-    def __init__(self, environment: Environment, prng: Prng) -> None:
+    def __init__(self, environment: SimEnvironment, prng: Prng) -> None:
         self.node_id = STRANGER
         self.incarnation = 0
         self.is_running = self.is_powered = True

@@ -9,7 +9,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member
 from fastquorum.sim.clock import LocalClock
-from fastquorum.sim.environment import CLUSTER_ID, Environment
+from fastquorum.sim.environment import CLUSTER_ID, SimEnvironment
 from fastquorum.sim.network import endpoint_of
 from fastquorum.sim.swarm import ClusterSwarm
 from fastquorum.storage.identity import LogKind
@@ -42,7 +42,7 @@ def key_of(node_id: NodeId) -> ReplicaKey:
 
 
 def build_node(
-    node_id: NodeId, environment: Environment, twins: tuple[Twin, ...], cluster: ClusterSwarm | None
+    node_id: NodeId, environment: SimEnvironment, twins: tuple[Twin, ...], cluster: ClusterSwarm | None
 ) -> Build:
     """Return the parts of a node; with a cluster it is one of its controllers."""
     swarm, voters = environment.swarm, environment.ghost.voters

@@ -18,7 +18,7 @@ from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.hazards import ProcessDied
 from fastquorum.sim.invariants import state, timers
 from fastquorum.sim.invariants.lanes import WatchedLane
@@ -55,7 +55,9 @@ class ProcessSurroundings(Watcher, Protocol):
 class SimProcess:
     """Implements `network.Host`, and `view.ProcessView` for its parts."""
 
-    def __init__(self, environment: Environment, surroundings: ProcessSurroundings, build: Build, prng: Prng) -> None:
+    def __init__(
+        self, environment: SimEnvironment, surroundings: ProcessSurroundings, build: Build, prng: Prng
+    ) -> None:
         self.node_id: NodeId = build.member.key.id
         self.build = build
         self.incarnation = 0

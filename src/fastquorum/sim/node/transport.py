@@ -1,7 +1,7 @@
 """The frames that leave one simulated node, checked against its promises: `node.ports.Transport`."""
 
 from fastquorum.kernels import Buffer
-from fastquorum.sim.environment import Environment
+from fastquorum.sim.environment import SimEnvironment
 from fastquorum.sim.invariants import emissions
 from fastquorum.sim.network import Packet
 from fastquorum.sim.node.threads import ReplicaThread
@@ -36,7 +36,7 @@ class SimTransport(PlainTransport):
     answer."""
 
     def __init__(
-        self, process: ProcessView, thread: ReplicaThread, environment: Environment, watcher: Watcher, prng: Prng
+        self, process: ProcessView, thread: ReplicaThread, environment: SimEnvironment, watcher: Watcher, prng: Prng
     ) -> None:
         self._process = process
         self._thread = thread

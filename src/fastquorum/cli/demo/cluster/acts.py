@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.broker.states import State, StateCause
 from fastquorum.cli.demo.cluster.client import ClusterClient
-from fastquorum.cli.demo.cluster.ledger import Change, Fenced, Left, Registered
+from fastquorum.cli.demo.cluster.ledger import Change, FencedBroker, Left, Registered
 from fastquorum.cli.demo.cluster.members import BrokerProcess
 from fastquorum.cli.demo.nodes import START_S, DemoNodes
 from fastquorum.cli.demo.screen import Screen
@@ -101,7 +101,7 @@ class Acts:
         self.kills += 1
         began = time.monotonic()
         self._say(f"kill -9 of broker {victim}, which leads {len(led)}")
-        after = self._await_fenced(victim, Fenced)
+        after = self._await_fenced(victim, FencedBroker)
         self.fenced_after_s = time.monotonic() - began
         moved = sum(_is_led_by_another(after, each) for each in led)
         now = "all of it has another leader"
@@ -193,11 +193,12 @@ class Acts:
 
     def _is_fenced(self, broker_id: NodeId) -> bool:
         return any(
-            isinstance(each, Fenced | Left) and (each.broker_id, each.epoch) == (broker_id, self._epochs[broker_id])
+            isinstance(each, FencedBroker | Left)
+            and (each.broker_id, each.epoch) == (broker_id, self._epochs[broker_id])
             for each in self.ledger
         )
 
-    def _await_fenced(self, broker_id: NodeId, as_what: type[Fenced] | type[Left]) -> Image:
+    def _await_fenced(self, broker_id: NodeId, as_what: type[FencedBroker] | type[Left]) -> Image:
         epoch = self._epochs[broker_id]
 
         def is_fenced(image: Image) -> bool:

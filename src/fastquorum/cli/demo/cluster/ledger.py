@@ -21,7 +21,7 @@ class Created(NamedTuple):
     partitions: int
 
 
-class Fenced(NamedTuple):
+class FencedBroker(NamedTuple):
     """A broker that was killed was seen fenced in what is committed below end_offset."""
 
     broker_id: NodeId
@@ -37,7 +37,7 @@ class Left(NamedTuple):
     end_offset: Offset
 
 
-Change = Registered | Created | Fenced | Left
+Change = Registered | Created | FencedBroker | Left
 
 
 def as_json(change: Change) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def words_of(change: Change) -> str:
             return f"the registration of broker {change.broker_id} under epoch {change.epoch}"
         case Created():
             return f"topic {change.name} with id {change.id}"
-        case Fenced():
+        case FencedBroker():
             return f"the fencing of broker {change.broker_id} under epoch {change.epoch}"
         case Left():
             return f"the leave of broker {change.broker_id} under epoch {change.epoch}, its leads moved first,"

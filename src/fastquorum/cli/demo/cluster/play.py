@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.cli.demo.cluster.acts import Acts
 from fastquorum.cli.demo.cluster.client import ClusterClient
-from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, as_json, count_of
+from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, as_json, count_of
 from fastquorum.cli.demo.cluster.members import SESSION_MS, members_of
 from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
 from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
@@ -92,7 +92,7 @@ def _outcome(brokers: int, acts: Acts, verdict: ClusterVerdict, problems: list[s
         acknowledged=len(acts.ledger),
         lost=verdict.lost,
         registrations=count_of(acts.ledger, Registered),
-        fencings=count_of(acts.ledger, Fenced),
+        fencings=count_of(acts.ledger, FencedBroker),
         topics=count_of(acts.ledger, Created),
         partitions=verdict.partitions,
         elections=verdict.elections,

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fastquorum.cli.demo.cluster.ledger import Change, Created, Fenced, Left, Registered, words_of
+from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, words_of
 from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold
@@ -115,13 +115,13 @@ def _holds(walk: LogWalk, change: Change) -> bool:
         case Created():
             topic = walk.at(walk.end_offset).topics.named(change.name)
             return topic is not None and topic.id == change.id and len(topic.partitions) == change.partitions
-        case Fenced():
+        case FencedBroker():
             return _is_fenced_at(walk, change)
         case Left():
             return _is_fenced_at(walk, change) and _has_handed_over(walk, change)
 
 
-def _is_fenced_at(walk: LogWalk, change: Fenced | Left) -> bool:
+def _is_fenced_at(walk: LogWalk, change: FencedBroker | Left) -> bool:
     broker = walk.at(change.end_offset).brokers.get(change.broker_id)
     return (
         change.end_offset <= walk.end_offset and broker is not None and broker.epoch == change.epoch and broker.fenced
@@ -171,7 +171,7 @@ def _why_not(image: Image, broker_id: NodeId) -> str:
 
 def _unasked_fencings(walk: LogWalk, ledger: Sequence[Change]) -> Iterator[str]:
     """Yield fencings of brokers that lived and did not leave. A slow machine may delay one beyond its session."""
-    expected = {(change.broker_id, change.epoch) for change in ledger if isinstance(change, Fenced | Left)}
+    expected = {(change.broker_id, change.epoch) for change in ledger if isinstance(change, FencedBroker | Left)}
     before = EMPTY
     for end, image in zip(walk.ends, walk.images, strict=True):
         for broker in image.brokers.values():

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fastquorum.errors import FastQuorumError, Overloaded, UsageError
 from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderSession
-from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
+from fastquorum.kernels.producers import ProducerState, Stamp, max_timestamp_ms_of
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused
 from fastquorum.node.io.native.callers import NativeCallers, Passing, fail_ticket
@@ -86,7 +86,7 @@ class NativeProducers(NativeCallers):
                 return self._shell.await_commit(there.base_offset, there.end_offset, self._mailbox, ticket)
             admits_new = True
 
-    def producer(self, producer_id: int) -> Producer | None:
+    def producer(self, producer_id: int) -> ProducerState | None:
         """See `LaneShell.producer`."""
         with self.lock:
             self._raise_if_stopped()
