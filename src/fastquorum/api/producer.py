@@ -21,8 +21,7 @@ from fastquorum.api.values import Values, copied
 from fastquorum.api.waiting import within
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UnknownProducer, UsageError
 from fastquorum.kernels import Buffer
-from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
-from fastquorum.kernels.producers import ProducerState
+from fastquorum.kernels.producers import SEQUENCES, ProducerState, Stamp, sequence_after, stamp_of
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.lane.fences import FENCE_NUMBERS, FIRST_EPOCHS, fence_batch
