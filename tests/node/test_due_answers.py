@@ -13,7 +13,7 @@ from fastquorum.wire.messages.brokers import (
 from fastquorum.wire.messages.cluster import EnvelopeResponse
 from fastquorum.wire.messages.topics import CreateTopicsRequest
 from tests.node.rig import Rig
-from tests.node.test_controller_door import envelope
+from tests.node.test_controller_apis import envelope
 from tests.node.test_controller_role import beat, heartbeat, leader, register, registration, rig_of
 
 

@@ -15,7 +15,7 @@ from fastquorum.wire.messages.fetch import FetchResponse
 from fastquorum.wire.messages.handshake import ApiVersionsRequest
 from fastquorum.wire.messages.metadata import MetadataRequest
 from tests.node.rig import Rig, partition_of
-from tests.node.test_door import batch, count_reads, describe_quorum, fetch, produce
+from tests.node.test_client_apis import batch, count_reads, describe_quorum, fetch, produce
 
 RECORD_BYTES = 100_000
 

@@ -7,7 +7,7 @@ from tests.quality import words
 
 KEPT: Final = {
     "src/fastquorum/broker/agent.py": "'told' in told",
-    "src/fastquorum/broker/told.py": "'told' in Told",
+    "src/fastquorum/broker/pushed.py": "'told' in Told",
 }
 """What programs use by the name that it has: `View.told` and its class."""
 TWICE: Final = {"Log": ["log.py", "storage/log/log.py"]}

@@ -2,7 +2,7 @@
 
 `join` (asyncio; `fastquorum.sync.join` for threads) registers with the controllers, ours or Kafka 4.3's, sends
 heartbeats, follows the metadata log, fences itself in time and stops in good order. `lifecycle` documents the
-guarantees; `told_agent` the differences for a member that receives control requests. Everything but `io` is sans-IO.
+guarantees; `pushed_agent` the differences for a member that receives control requests. Everything but `io` is sans-IO.
 Source: KIP-343, KIP-380, KIP-631.
 """
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fastquorum.broker.io.opening import join as join
     from fastquorum.broker.options import JoinOptions as JoinOptions
     from fastquorum.broker.partitions import HeldPartition as HeldPartition
+    from fastquorum.broker.pushed import Told as Told
     from fastquorum.broker.states import State as State
-    from fastquorum.broker.told import Told as Told
     from fastquorum.controller.image.registrations import Listener as Listener
 
 __getattr__, __dir__, __all__ = lazy_names(
@@ -32,7 +32,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "fastquorum.broker.options": "JoinOptions",
         "fastquorum.broker.partitions": "HeldPartition",
         "fastquorum.broker.states": "State",
-        "fastquorum.broker.told": "Told",
+        "fastquorum.broker.pushed": "Told",
         "fastquorum.controller.image.registrations": "Listener",
     },
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fastquorum.broker import metadata_heartbeat
-from fastquorum.broker.control_door import HangUp, Reply
+from fastquorum.broker.control_server import HangUp, Reply
 from fastquorum.broker.events import (
     Answered,
     Ask,
@@ -27,10 +27,10 @@ from fastquorum.broker.events import (
 )
 from fastquorum.broker.follower import ActiveController, MetadataFollower
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
+from fastquorum.broker.pushed import Told
 from fastquorum.broker.session_check import SessionCheck
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
-from fastquorum.broker.told import Told
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
 from fastquorum.controller.state.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature

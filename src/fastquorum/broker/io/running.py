@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fastquorum.broker.agent import Agent, Effect, Keep, MemberLink, MemberSend, View
-from fastquorum.broker.control_door import HangUp, Reply
+from fastquorum.broker.control_server import HangUp, Reply
 from fastquorum.broker.io.control_port import ControlPort
 from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
+from fastquorum.broker.pushed_agent import PushedMetadataAgent
 from fastquorum.broker.settings import MemberConfig, MemberSettings
-from fastquorum.broker.told_agent import PushedMetadataAgent
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels

@@ -25,7 +25,7 @@ from fastquorum.wire.messages.quorum import VoteRequest
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.lane.builders import CLUSTER, fetch_response
 from tests.node.rig import TOPIC, Rig, Ticket, endpoint, key
-from tests.node.test_door import produce, produced
+from tests.node.test_client_apis import produce, produced
 
 PRODUCER = NAMED | 77
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from fastquorum.broker.control_gate import Act, ControlGate
 from fastquorum.broker.control_gate import Effect as Passed
-from fastquorum.broker.told import ControlRequestReceiver, Told
+from fastquorum.broker.pushed import ControlRequestReceiver, Told
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.network.undecided import handshake_again

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.broker.control_door import ControlRequestServer, HangUp, Reply
+from fastquorum.broker.control_server import ControlRequestServer, HangUp, Reply
 from fastquorum.kernels import load
 from fastquorum.wire import (
     API,
@@ -19,7 +19,7 @@ from fastquorum.wire import (
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest
 from fastquorum.wire.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.messages.inter_broker import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
-from tests.broker.test_told import lead, stop
+from tests.broker.test_pushed import lead, stop
 
 CONNECTION, OTHER = 5, 6
 

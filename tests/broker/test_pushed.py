@@ -1,6 +1,6 @@
 """What a member makes of the control requests that its gate lets through."""
 
-from fastquorum.broker.told import ControlRequestReceiver, TopicPartition
+from fastquorum.broker.pushed import ControlRequestReceiver, TopicPartition
 from fastquorum.controller.brokers.control_requests import LEADER_DURING_DELETE
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.wire import ErrorCode

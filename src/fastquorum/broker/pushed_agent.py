@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fastquorum.broker.agent import Agent, Effect, MemberLink, View
-from fastquorum.broker.control_door import ControlRequestServer
+from fastquorum.broker.control_server import ControlRequestServer
 from fastquorum.broker.controller_finder import ControllerFinder
 from fastquorum.broker.events import Followed, MemberTimerFired
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH

@@ -4,10 +4,10 @@ end."""
 from collections.abc import Iterable
 
 from fastquorum.broker.agent import Effect, MemberLink, MemberSend
-from fastquorum.broker.control_door import Reply
+from fastquorum.broker.control_server import Reply
+from fastquorum.broker.pushed_agent import PushedMetadataAgent
 from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
-from fastquorum.broker.told_agent import PushedMetadataAgent
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
@@ -23,8 +23,8 @@ from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, Con
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.broker.rig import BOOTSTRAP, LEASE, MS, SECOND, SETTINGS, NoChance
 from tests.broker.test_agent import session_of
-from tests.broker.test_control_door import frame
-from tests.broker.test_told import lead
+from tests.broker.test_control_server import frame
+from tests.broker.test_pushed import lead
 
 CONFIG = MemberConfig(session_timeout_us=8 * SECOND, control_requests=True)
 LISTENER_DESCRIPTOR = 5
