@@ -1,4 +1,4 @@
-"""The clients' door's plain Produce requests, which the native shell serves without Python."""
+"""Plain Produce requests of clients, which the native shell serves without Python."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t

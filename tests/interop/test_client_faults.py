@@ -1,4 +1,4 @@
-"""Clients that do wrong at the door of three live nodes: each is told what Kafka would tell it, and disturbs nobody.
+"""Clients that do wrong to three live nodes: each gets the error that Kafka would give, and disturbs nobody.
 
 Beside every one of them a writer goes on committing; the same leader leads the same epoch afterwards.
 """

@@ -1,4 +1,4 @@
-"""The clients' door: produce checks, fetches that wait, offsets, order of answers, and who is named as the leader."""
+"""The client APIs: produce checks, fetches that wait, offsets, order of answers, and who is named as the leader."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 // Produce requests of the kind that producers send all day, served without Python: one batch, one topic, one partition.
 //
-// Everything else - other shapes, compressed batches, transactions, acks=0 - is the door's (node/clients/produce.py), and so is
-// every refusal: what this does not take has changed nothing. The answers are the door's own, but for a few numbers in them.
+// Everything else - other shapes, compressed batches, transactions, acks=0 - is Python's (node/clients/produce.py), and so is
+// every refusal: what this does not take has changed nothing. The responses are those of Python, but for a few numbers in them.
 // Source: the Kafka protocol guide (Produce 3-13); KIP-98; KIP-516 (topic ids).
 #pragma once
 
@@ -75,7 +75,7 @@ class ProduceService {
         return (!flexible || (in.expect<std::uint8_t>(0) && in.expect<std::uint8_t>(0) && in.expect<std::uint8_t>(0))) && in.at_end();
     }
 
-    // One good batch that the log takes as it is, but for its place? The checks of the door and of check_batch, and no more:
+    // One good batch that the log takes as it is, but for its place? The checks of clients/produce.py and of check_batch, and no more:
     // a producer knows neither offset nor epoch, and may say so in its own way.
     bool takes(Span records, BatchHeader *header) const noexcept {
         if (records.size > batch_bytes_max || framing_fault(records.data, records.size, 0, batch_bytes_max) != Fault::none) return false;

@@ -1,4 +1,4 @@
-"""A small blocking client of the quorum's clients' door: Kafka's Metadata, Produce, Fetch and DescribeQuorum.
+"""A small blocking client of a quorum's client APIs: Kafka's Metadata, Produce, Fetch and DescribeQuorum.
 
 It follows the leader and has a deadline on everything. What it never does is send a record twice on its own: whether an
 append that was not answered has happened is for `barrier` and a look at the log to say. One thread at a time.

@@ -154,7 +154,7 @@ def _services(replica: ReplicaView, member: Member, config: QuorumConfig, kernel
         replica, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels
     )
     fast_path = replica.shell.fast_path
-    if fast_path is not None and member.log_kind is not LogKind.METADATA:  # whose records the door reads
+    if fast_path is not None and member.log_kind is not LogKind.METADATA:  # whose records Python reads
         fast_path.serve_produce(context.topic_name, context.topic_id, UNANSWERED_MAX)
     return Services(ClientApis(context, forwarding, controller), controller)
 

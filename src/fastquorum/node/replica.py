@@ -207,7 +207,7 @@ class Replica:
         self._tell(now_us)
 
     def on_tick(self, now_us: Micros) -> None:
-        """Timers: parked Fetches, raft's deadline, the log's upkeep, the door's waits."""
+        """Timers: parked Fetches, raft's deadline, the log's upkeep, the waits of client APIs."""
         if self._stopped:
             return
         with FailureStops(self._stop, now_us):

@@ -92,7 +92,7 @@ class Identity(NamedTuple):
     directory_id: Uuid
     log_kind: LogKind
     topic_name: str
-    """How the clients' door shows a user log."""
+    """The name of a user log's topic, and how clients see it."""
     voters: VoterSet
     """The voters given when formatting: at kraft.version 0 the static voters. Empty if none were given, or if Kafka
     formatted the directory."""

@@ -1,4 +1,4 @@
-"""Produce requests and responses, written by wire/, and the native door that serves them."""
+"""Produce requests and responses, written by wire/, and the native path that serves them."""
 
 from functools import cache
 from typing import Any, Final

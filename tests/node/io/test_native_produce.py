@@ -1,4 +1,4 @@
-"""Produce without Python: which requests and batches are served so, the same answers as the door's, and their order."""
+"""Produce without Python: which requests and batches are served so, the same answers as Python's, and their order."""
 
 import time
 from typing import Any, NamedTuple
@@ -95,7 +95,7 @@ def test_an_answer_is_what_the_codec_would_write(version: int) -> None:
 
 
 def a_judgement(records: bytes) -> bool:
-    """What the door asks of a batch, with its place written over: the checks of the general decoder."""
+    """The requirements of a batch, with its place written over: the checks of the general decoder."""
     stamped = bytearray(records)
     try:
         kernels.stamp_batch(stamped, 0, 0)

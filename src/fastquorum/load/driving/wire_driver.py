@@ -1,4 +1,4 @@
-"""Drives a quorum through its clients' door with our own wire client: Produce requests, pipelined over one connection
+"""Drives a quorum through its client APIs with our own wire client: Produce requests, pipelined over one connection
 to the leader. See `generating.Driver`.
 
 An append is a request of its own as long as few are unanswered; those that wait for their turn go together in one, as

@@ -37,7 +37,7 @@ class VoterAddress(NamedTuple):
 
 
 class ClusterAnswers:
-    """Answers of one door."""
+    """Responses about the cluster, of one node."""
 
     def __init__(self, context: ClientContext, forwarding: Forwarding) -> None:
         self._context = context

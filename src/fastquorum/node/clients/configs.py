@@ -38,7 +38,7 @@ _NUMBERS: Final = tuple(each for each in SETTINGS if each.is_quorum)
 
 
 class ConfigAnswers:
-    """Answers of one door."""
+    """Responses about configurations, of one node."""
 
     def __init__(self, context: ClientContext, controller: MetadataController | None) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""The clients' door: Kafka's client APIs on the node's listener, beside the quorum's. Sans-IO; belongs to the replica's
+"""Kafka's client APIs on the node's listener, beside the quorum's. Sans-IO; belongs to the replica's
 thread.
 
 A user log is shown as one topic with one partition, a metadata log as `__cluster_metadata`. Appends go through the

@@ -1,4 +1,4 @@
-"""What waits for raft/'s decision, or for the door's, in the order of its arrival. Belongs to the replica's thread.
+"""Requests that wait for raft/, or for the client APIs, in the order of their arrival. Belongs to the replica's thread.
 
 Knows which of raft's events a peer's answer is, and which answers are a client's; not what is made of them.
 """

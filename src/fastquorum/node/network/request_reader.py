@@ -1,6 +1,6 @@
 """How requests are read. Sans-IO.
 
-Must not know what raft/ or the door decide. Source: the Kafka protocol guide (headers); KIP-595 (replica ids).
+Must not know what raft/ or the client APIs decide. Source: the Kafka protocol guide (headers); KIP-595 (replica ids).
 """
 
 from collections.abc import Collection
