@@ -92,7 +92,7 @@ class Identity(NamedTuple):
     directory_id: Uuid
     log_kind: LogKind
     topic_name: str
-    """The name of a user log's topic, and how clients see it."""
+    """The name of the topic that clients see in a user log."""
     voters: VoterSet
     """The voters given when formatting: at kraft.version 0 the static voters. Empty if none were given, or if Kafka
     formatted the directory."""
