@@ -1,7 +1,7 @@
 """What a cluster's controllers have acknowledged: the demo keeps it, and its verdict asks the disks for it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastquorum.types import NodeId, Offset, Uuid
 
@@ -38,12 +38,19 @@ class Left(NamedTuple):
 
 
 Change = Registered | Created | FencedBroker | Left
+WORDS: Final[dict[type[Change], str]] = {
+    Registered: "registered",
+    Created: "created",
+    FencedBroker: "fenced",
+    Left: "left",
+}
+"""The value of `change` in JSON."""
 
 
 def as_json(change: Change) -> dict[str, Any]:
     """For people and programs that look at a demo's directory."""
     fields = {name: str(value) if isinstance(value, Uuid) else value for name, value in change._asdict().items()}
-    return {"change": type(change).__name__.lower(), **fields}
+    return {"change": WORDS[type(change)], **fields}
 
 
 def words_of(change: Change) -> str:
