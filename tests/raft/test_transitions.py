@@ -10,7 +10,7 @@ from fastquorum.raft.transitions import TABLE, Cause, RoleName, next_role
 from tests.quality.diagrams import mermaid
 
 from .scenario import Replica, replica
-from .wire_messages import begin_request, endpoint, key, vote_request
+from .wire_messages import begin_request, end_request, endpoint, key, vote_request
 
 AT_FIVE: dict[RoleName, Callable[[], Replica]] = {
     RoleName.UNATTACHED: lambda: replica(1).unattached(epoch=5),
@@ -51,6 +51,11 @@ def lose_pre_votes_of_a_follower(node: Replica) -> None:
     answers(granted=False)(node)
 
 
+def resign_the_leader(node: Replica) -> None:
+    node.receives(end_request(5, by=2))
+    time_out(node)
+
+
 def end_the_leaders_process(node: Replica) -> None:
     node.step(ev.LeaderConnection(2, True))
     node.hears_leader()
@@ -69,6 +74,7 @@ def fill_the_disk(node: Replica) -> None:
 WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.UNATTACHED, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.FOLLOWER, Cause.FETCH_TIMEOUT): time_out,
+    (RoleName.FOLLOWER, Cause.LEADER_RESIGNED): resign_the_leader,
     (RoleName.FOLLOWER, Cause.LEADER_GONE): end_the_leaders_process,
     (RoleName.CANDIDATE, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.RESIGNED, Cause.ELECTION_TIMEOUT): time_out,

@@ -8,7 +8,8 @@ from fastquorum.raft.transitions import Cause
 WORDS: Final = {
     Cause.ELECTION_TIMEOUT: "nobody was elected in time",
     Cause.FETCH_TIMEOUT: "the leader was silent for the fetch timeout",
-    Cause.LEADER_GONE: "the leader resigned, or its process is gone",
+    Cause.LEADER_RESIGNED: "the leader resigned",
+    Cause.LEADER_GONE: "the leader's process is gone",
     Cause.SOLE_VOTER: "this node is the only voter",
     Cause.PRE_VOTES_WON: "a majority would vote for this node",
     Cause.PRE_VOTES_LOST: "a majority still hears the leader",
@@ -29,8 +30,8 @@ WORDS: Final = {
 
 
 def reason_of(causes: Sequence[Cause]) -> str:
-    """What this replica saw, in order; empty for what it knew when it started."""
-    return ", then ".join(WORDS[cause] for cause in causes)
+    """Return what this replica saw, in order, in words; without a cause it is what it knew when it started."""
+    return ", then ".join(WORDS[cause] for cause in causes) or "as this node knows it from its start"
 
 
 class LeadershipCause(NamedTuple):

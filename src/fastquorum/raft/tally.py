@@ -41,7 +41,7 @@ class LeadershipChanges(NamedTuple):
     counts: Mapping[Cause, int]
     """Changes of leadership by the cause that began each; a cause that began none is not in it."""
     latest_causes: tuple[Cause, ...]
-    """Why it changed last, in order; empty before any change."""
+    """Why it changed last, in order, from the loss of the leader before on; empty before any change."""
 
 
 class Tally:
@@ -49,7 +49,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.latest_causes: tuple[Cause, ...] = ()
-        """Why leadership changed last, in order; any thread may look at it."""
+        """Why leadership changed last, in order, from the loss of the leader before on; any thread may look at it."""
+        self._is_leaderless = False
         self._changes: Counter[Cause] = Counter()
         self._stood = self._won = self._role_changes = self._timed = 0
         self._latency_us: Micros = 0
@@ -71,11 +72,13 @@ class Tally:
                 self._latest.append(election)
             self._standing_since_us = -1
 
-    def leadership_changed(self, causes: tuple[Cause, ...]) -> None:
-        """Count it by what began it. Without a cause it is what was known at the start, or another endpoint."""
+    def leadership_changed(self, causes: tuple[Cause, ...], *, is_led: bool) -> None:
+        """Count it by what began it. Without a cause it is what was known at the start, or another endpoint. The causes
+        of an election follow those for which the leader before was lost."""
         if causes:
             self._changes[causes[0]] += 1
-            self.latest_causes = causes
+            self.latest_causes = (*self.latest_causes, *causes) if self._is_leaderless and is_led else causes
+        self._is_leaderless = not is_led
 
     def changes_so_far(self) -> LeadershipChanges:
         return LeadershipChanges(dict(self._changes), self.latest_causes)

@@ -24,6 +24,7 @@ class Cause(enum.StrEnum):
 
     ELECTION_TIMEOUT = "election timeout"
     FETCH_TIMEOUT = "fetch timeout"
+    LEADER_RESIGNED = "leader resigned"
     LEADER_GONE = "leader gone"
     SOLE_VOTER = "sole voter"
     PRE_VOTES_WON = "pre-votes won"
@@ -48,6 +49,7 @@ TABLE: Final[dict[tuple[RoleName, Cause], RoleName]] = {
     (_U, Cause.ELECTION_TIMEOUT): _P,
     (_U, Cause.SOLE_VOTER): _P,
     (_F, Cause.FETCH_TIMEOUT): _P,
+    (_F, Cause.LEADER_RESIGNED): _P,
     (_F, Cause.LEADER_GONE): _P,
     (_R, Cause.SOLE_VOTER): _P,
     (_P, Cause.PRE_VOTES_WON): _C,

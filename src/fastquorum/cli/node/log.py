@@ -83,11 +83,12 @@ class NodeLog:
     def leadership(self, now: Leadership) -> None:
         self._epoch = now.epoch
         is_leaderless = now.leader_id == NO_NODE
+        is_lost = is_leaderless and self._has_leader
         self._has_leader = not is_leaderless
         say = self._say_always if self._has_reported_isolation and not is_leaderless else self._detail
         self._has_reported_isolation = self._has_reported_isolation and is_leaderless
         say(
-            "warning" if is_leaderless else "info",
+            "warning" if is_lost else "info",
             "leadership",
             leadership_text(now),
             reason=now.reason,

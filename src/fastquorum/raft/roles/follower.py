@@ -118,7 +118,7 @@ class Follower(Role):
             return None  # what comes of it is the next event, and for this role
         if self._has_leader_resigned:
             # It has told who should stand first; that its process ends then is no news.
-            return Cause.FETCH_TIMEOUT if core.now_us >= self._fetch_deadline_us else None
+            return Cause.LEADER_RESIGNED if core.now_us >= self._fetch_deadline_us else None
         if core.is_silence(self._fetch_deadline_us):
             return Cause.FETCH_TIMEOUT
         return Cause.LEADER_GONE if self._gone_at_us >= 0 and core.is_silence(self._gone_at_us) else None
