@@ -25,6 +25,8 @@ def test_a_unit_does_not_start_again_what_needs_somebodys_eyes(capsys: pytest.Ca
     unit = printed("systemd", capsys)
     assert "\nRestart=on-failure\n" in unit
     assert "\nRestartPreventExitStatus=2 4 5\n" in unit
+    assert "\nAssertPathExists=/var/lib/fastquorum/%i/meta.properties\n" in unit, "the job fails, and is seen to"
+    assert "\nStartLimitIntervalSec=0\n" in unit
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
-        "(voters can change later), without any at 0. A directory id, or a voter's id without one, stands for the "
+        "(as changes of voters need, which are still to come), without any at 0. A directory id, or a voter's id without one, stands for the "
         "votes and records in its directory: use it once. If a voter's directory is lost and formatted again with the "
         "same command, the voter may vote twice, and acknowledged records may be lost. Do that only while all other "
         "voters run and follow one leader, and stop none of them until it has caught up.\n"
