@@ -21,10 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
-        "(as changes of voters need, which are still to come), without any at 0. A directory id, or a voter's id without one, stands for the "
-        "votes and records in its directory: use it once. If a voter's directory is lost and formatted again with the "
-        "same command, the voter may vote twice, and acknowledged records may be lost. Do that only while all other "
-        "voters run and follow one leader, and stop none of them until it has caught up.\n"
+        "(as changes of voters need, which are still to come), without any at 0. A directory id, or a voter's id "
+        "without one, stands for the votes and records in its directory: use it once. If a voter's directory is lost "
+        "and formatted again with the same command, the voter may vote twice, and acknowledged records may be lost. Do "
+        "that only while all other voters run and follow one leader, and stop none of them until it has caught up.\n"
         "The cluster id is required if there is more than one voter.\n"
         "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
         "format does, and `run` then runs a controller. A file of Kafka's own (process.roles=controller) says the "
