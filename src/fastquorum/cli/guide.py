@@ -11,7 +11,7 @@ from fastquorum.cli.terminal.arguments import add_format, explain
 from fastquorum.cli.terminal.output import print_json, print_table
 from fastquorum.cli.terminal.outputs import check_directory
 from fastquorum.errors import UsageError
-from fastquorum.guide import Chapter, all_chapters, chapter_of
+from fastquorum.guide import CHAPTERS, Chapter, chapter_of
 
 WIDTH_MAX: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
@@ -48,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_list(how: str) -> None:
     if how == "json":
-        print_json([{"chapter": each.name, "title": each.title, "summary": each.summary} for each in all_chapters()])
+        print_json([{"chapter": each.name, "title": each.title, "summary": each.summary} for each in CHAPTERS])
     else:
-        print_table(("CHAPTER", "WHAT IS IN IT"), [(each.name, each.summary) for each in all_chapters()])
+        print_table(("CHAPTER", "WHAT IS IN IT"), [(each.name, each.summary) for each in CHAPTERS])
 
 
 def _show(chapter: Chapter, how: str) -> None:
@@ -85,6 +85,6 @@ def _write(directory: str) -> None:
     from fastquorum.pages.new_files import new_directory, new_file
 
     check_directory("--html", directory)
-    text = site(all_chapters())
+    text = site(CHAPTERS)
     with new_directory(directory), new_file(os.path.join(directory, PAGE)) as file:
         file.write(text)
