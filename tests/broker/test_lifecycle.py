@@ -189,7 +189,7 @@ def test_the_brokers_timeout_may_be_the_longer_one_as_kip_343_has_it() -> None:
 
 @pytest.mark.parametrize("lease_us", [6 * SECOND + 1, 7 * SECOND, 8 * SECOND])
 def test_a_lease_that_the_session_does_not_cover_is_refused(lease_us: int) -> None:
-    with pytest.raises(ConfigError, match=r"could meet its successor.* give at most 6000000 us"):
+    with pytest.raises(ConfigError, match=r"could act beside its successor.* give at most 6000000 us"):
         MemberConfig(session_timeout_us=8 * SECOND, heartbeat_timeout_us=lease_us)
 
 

@@ -284,7 +284,7 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
         (["--driver", "client", "--api", "asyncio"], "--api asyncio is for the embedded driver"),
         (["--bootstrap", "h:1", "--driver", "embedded"], "needs a node in its process"),
         (["--topic", "payments"], "the embedded one appends to the log"),
-        (["--topic", "payments", "--driver", "client"], "names a log that is there"),
+        (["--topic", "payments", "--driver", "client"], "needs an existing log"),
         (["--bootstrap", "h:1", "--kill-leader-at", "1"], "kills nodes that are started here"),
         (["--bootstrap", "h:1", "--data", "x"], "is for nodes that are started here"),
         (["--kill-leader-at", "11"], "is after the end of the run"),

@@ -235,5 +235,5 @@ def test_a_buffer_has_no_position_outside(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize("number", [-129, 128])
 def test_a_type_is_a_small_number(kernels: Kernels, number: int) -> None:
-    with pytest.raises(UsageError, match="no type of rows"):
+    with pytest.raises(UsageError, match="not a type of rows"):
         kernels.RowReader((), Want.TEXTS, RowFilter(types=frozenset({number})))

@@ -16,7 +16,7 @@ from fastquorum.kernels import load as load_kernels
 from fastquorum.load.driving import kafka_driver
 from fastquorum.load.driving.generating import Driver, Job, generate
 from fastquorum.load.driving.kafka_driver import KafkaDriver
-from fastquorum.load.driving.leader_search import FoundLeader, LeaderWatch, find_leader
+from fastquorum.load.driving.leader_search import LoadTarget, LeaderWatch, find_leader
 from fastquorum.load.driving.payloads import Payloads, make_payloads
 from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.driving.tally import LoadTally
@@ -47,7 +47,7 @@ def silent() -> LoadTally:
     return LoadTally(Reports(), 0, 0)
 
 
-def wire(quorum: fastquorum.sync.Quorum, led_by: list[FoundLeader]) -> WireDriver:
+def wire(quorum: fastquorum.sync.Quorum, led_by: list[LoadTarget]) -> WireDriver:
     return WireDriver([endpoint_of(quorum)], TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, led_by.append)
 
 
@@ -93,7 +93,7 @@ def test_what_is_acknowledged_is_in_the_log(quorum: fastquorum.sync.Quorum, name
 
 
 def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync.Quorum) -> None:
-    reports, led_by = Reports(), list[FoundLeader]()
+    reports, led_by = Reports(), list[LoadTarget]()
     driver = wire(quorum, led_by)
     drive(driver, make_payloads(LoadPlan()), reports, 5000)
     driver.close()
@@ -105,7 +105,7 @@ def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync
 def test_a_leader_that_goes_leaves_outcomes_unknown_and_the_next_one_is_found(tmp_path: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     options = {"node_id": 1, "voters": f"1@{listen}", "cluster_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
-    reports, led_by = Reports(), list[FoundLeader]()
+    reports, led_by = Reports(), list[LoadTarget]()
     payloads = make_payloads(LoadPlan())
     with fastquorum.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
         quorum.wait_ready(10)
@@ -203,7 +203,7 @@ class CountedBootstrap(list[Endpoint]):
 def test_a_watch_tells_of_every_leader_once_however_often_it_asks(tmp_path: Path) -> None:
     with trio(tmp_path) as nodes:
         endpoints = {node_id: endpoint_of(node) for node_id, node in nodes.nodes.items()}
-        found, bootstrap = Queue[FoundLeader](), CountedBootstrap(endpoints.values())
+        found, bootstrap = Queue[LoadTarget](), CountedBootstrap(endpoints.values())
         with LeaderWatch(bootstrap, TOPIC, found.put) as watch:
             led_by = [found.get_nowait()]  # the first one before anything else is done
             bootstrap.wait_next_request()

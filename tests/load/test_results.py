@@ -264,7 +264,7 @@ def test_the_page_is_whole_and_fetches_nothing(made: Result) -> None:
     page = document(page_of(made))
     looked = looked_at(page)
     assert page.count("<svg") == 3
-    assert "a <fast> one" in looked.said  # escaped
+    assert "a <fast> one" in looked.words  # escaped
     within = re.search(r'id="result">(.*?)</script>', page, re.DOTALL)
     assert within is not None
     assert json.loads(within[1]) == made

@@ -126,7 +126,7 @@ def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["audit.txt", "audit.CSV", "audit.html", "audit.JSON"])
 def test_an_output_that_is_named_as_no_output_is_is_taken_for_a_slip(name: str, tmp_path: Path) -> None:
-    text = f"{name}: nothing of that kind is written; a .json file, or a directory"
+    text = f"{name}: this kind of file cannot be written; a .json file, or a directory"
     with pytest.raises(UsageError, match=text):
         check_out(outputs(out=tmp_path / name))
     with pytest.raises(UsageError, match=f"--reassignment-json .*{text}"):

@@ -40,7 +40,7 @@ def test_several_logs_are_given_as_a_list(tmp_path: Path) -> None:
     with tables.open(tuple(map(str, roots[:1]))) as one:
         assert one.read_all() == read_table(str(roots[0]))
     for wrong in ([5], {"n1"}, None):
-        with pytest.raises(UsageError, match="not a path or a list of paths"):
+        with pytest.raises(UsageError, match="neither a path nor a list of paths"):
             tables.open(wrong)  # type: ignore[arg-type]
 
 

@@ -40,7 +40,7 @@ def test_the_page_has_the_report(
     assert main(["spark", *map(str, words), "--html", str(page), "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     drawn = page.read_text()
-    assert message in looked_at(drawn).said
+    assert message in looked_at(drawn).words
     assert report_of(drawn) == report
 
 
@@ -52,7 +52,7 @@ def test_the_page_of_runs_has_the_report(
         history.save(str(tmp_path / "runs"), each)
     assert main(["spark", "latency", str(tmp_path / "runs"), "--html", str(page), "--format", "json"]) == 0
     assert report_of(page.read_text()) == json.loads(capsys.readouterr().out)
-    assert "Latency by percentile" in looked_at(page.read_text()).said
+    assert "Latency by percentile" in looked_at(page.read_text()).words
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_formatting_again_as_something_else_is_refused(
         (options(cluster_id=""), "cluster id is empty"),
         (options("1@a:1:MzGshnxlQ8CWUREFNVsnEw"), "directory's is to be"),
         (options(topic_name="__cluster_metadata"), "name of metadata logs"),
-        (options(topic_name="../up"), "no topic name"),
+        (options(topic_name="../up"), "not a topic name"),
         (options(directory_id=Uuid()), "all zeros"),
         (options(node_id=-1), "node id"),
         (options(node_id=2**31), "node id"),

@@ -206,7 +206,7 @@ def test_a_record_that_contradicts_the_log_is_named(kernels: Kernels, copy: Path
 def test_what_is_no_metadata_record_is_named(kernels: Kernels, copy: Path) -> None:
     with (copy / SEGMENT).open("ab") as file:
         file.write(kernels.encode_values([b"value"], base_offset=3836, leader_epoch=3, timestamp_ms=1))
-    with pytest.raises(ImageFailed, match=r"^record at offset 3836 .*: it is no metadata record: .*118"):
+    with pytest.raises(ImageFailed, match=r"^record at offset 3836 .*: it is not a metadata record: .*118"):
         fold_log(open_offline(str(copy), kernels), kernels)
 
 

@@ -218,7 +218,7 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGESIZE")
 
 
-REQUESTS = 100
+REQUESTS_BEHIND = 100
 
 
 @pytest.mark.parametrize(("first", "kernels"), [("produce", "native"), ("fetch", "native"), ("fetch", "pure")])
@@ -240,7 +240,7 @@ def test_answers_that_wait_behind_another_have_a_bound(tmp_path: Path, kernels: 
         with connect(node) as client, connect(node) as other:
             with held:
                 before = resident_bytes()
-                client.sendall(waits[first] + b"".join(a_fetch(number) for number in range(1, REQUESTS)))
+                client.sendall(waits[first] + b"".join(a_fetch(number) for number in range(1, REQUESTS_BEHIND)))
                 other.sendall(client_request(ApiVersionsRequest(), 0, 7))
                 assert read_frame(other)[:4] == (7).to_bytes(4, "big")
                 client.settimeout(1.0)
@@ -250,7 +250,7 @@ def test_answers_that_wait_behind_another_have_a_bound(tmp_path: Path, kernels: 
             client.settimeout(WAIT_S)
             if first == "fetch":
                 node.append(b"x" * 2_000_000, timeout=WAIT_S)
-            for number in range(REQUESTS):
+            for number in range(REQUESTS_BEHIND):
                 assert read_frame(client)[:4] == number.to_bytes(4, "big")
 
 

@@ -17,9 +17,9 @@ def test_the_real_clusters_leaders_lie_unevenly() -> None:
     report = findings.real_placement()
     seen = looked(placement.page_of(report), report)
     assert {"11 (rack11): leads: 434", "12 (rack12): follows: 610"} <= set(seen.titles)
-    assert "No single loss would take a partition offline" in seen.said
-    assert "Replicas of each broker, after the plan" in seen.said
-    assert "610, leads 217" in seen.said  # after it
+    assert "No single loss would take a partition offline" in seen.words
+    assert "Replicas of each broker, after the plan" in seen.words
+    assert "610, leads 217" in seen.words  # after it
 
 
 def test_a_thousand_brokers_are_drawn_as_a_curve_and_the_fullest_by_name() -> None:
@@ -27,13 +27,13 @@ def test_a_thousand_brokers_are_drawn_as_a_curve_and_the_fullest_by_name() -> No
     (cluster,) = report["clusters"]
     seen = looked(placement.page_of(report), report)
     fullest = max(cluster["brokers"], key=lambda each: each["replicas"])
-    assert "Balance over brokers" in seen.said
-    assert f"{fullest['replicas']:,}, leads {fullest['leaders']:,}" in seen.said
+    assert "Balance over brokers" in seen.words
+    assert f"{fullest['replicas']:,}, leads {fullest['leaders']:,}" in seen.words
     worst = cluster["losses"][0]
-    assert f"{worst['offline']:,} offline, {worst['under_min_isr']:,} under min ISR" in seen.said
+    assert f"{worst['offline']:,} offline, {worst['under_min_isr']:,} under min ISR" in seen.words
     left_out = cluster["plan"]["partitions"] - 100
-    assert f"{left_out:,} more rows are not shown here; --out has them." in seen.said
-    assert VISIBLE in seen.said
+    assert f"{left_out:,} more rows are not shown here; --out has them." in seen.words
+    assert VISIBLE in seen.words
 
 
 # --- audit-invariants -------------------------------------------------------------------------------------------------
@@ -46,19 +46,19 @@ def test_every_broken_promise_is_counted_and_told() -> None:
     assert "fenced-leads: epoch 1, 7 to 7" in seen.titles
     for text in ("what fenced-leads breaks", f"{VISIBLE}-29", "epoch 29; before, since offset 1: epoch 2", "1, 2, -"):
         assert text in plain(seen)
-    assert "Notes: what breaks no promise" in seen.said
+    assert "Notes: what breaks no promise" in seen.words
 
 
 def test_ten_thousand_of_many_clusters_stay_small() -> None:
     report = findings.invariants(200, clusters=50)
     seen = looked(audit_invariants.page_of(report), report)
-    assert "9,900 more rows are not shown here; the JSON has them." in seen.said
-    assert "Broken promises, by cluster" in seen.said
+    assert "9,900 more rows are not shown here; the JSON has them." in seen.words
+    assert "Broken promises, by cluster" in seen.words
 
 
 def test_where_every_promise_is_kept_the_page_says_so() -> None:
     report = findings.invariants(0)
-    assert "Every promise that could be checked is kept." in looked(audit_invariants.page_of(report), report).said
+    assert "Every promise that could be checked is kept." in looked(audit_invariants.page_of(report), report).words
 
 
 # --- image-diff -------------------------------------------------------------------------------------------------------
@@ -71,10 +71,10 @@ def test_what_changed_is_counted_by_kind_and_told(count: int, clusters: int) -> 
     assert f"From offset 10 to 99: {count:,} things differ." in plain(seen)
     counts = report["clusters"][0]["counts"]["topic"]
     assert f"topic: created: {counts['created']}" in seen.titles
-    assert f"{VISIBLE}-0 is another" in seen.said
-    assert "not compared: bytes are damaged" in seen.said
+    assert f"{VISIBLE}-0 is another" in seen.words
+    assert "not compared: bytes are damaged" in seen.words
 
 
 def test_where_nothing_differs_the_page_says_so() -> None:
     nothing = {"clusters": []}
-    assert "Nothing differs." in looked(image_diff.page_of(nothing), nothing).said
+    assert "Nothing differs." in looked(image_diff.page_of(nothing), nothing).words

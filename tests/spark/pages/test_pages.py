@@ -32,7 +32,7 @@ def looked(page: Page, report: dict[str, Any]) -> Looked:
 
 
 def plain(looked: Looked) -> str:
-    return re.sub(r"\s+", " ", looked.said)
+    return re.sub(r"\s+", " ", looked.words)
 
 
 # --- audit-replicas ---------------------------------------------------------------------------------------------------
@@ -45,18 +45,18 @@ def test_the_real_clusters_tail_is_drawn_and_named() -> None:
         each.replace("28,538 bytes", "uncommitted tail") for each in seen.titles
     }
     for text in ("28,538 bytes from offset 3,836 on", "committed, 3,836", "with an uncommitted tail", "4,447"):
-        assert text in seen.said
+        assert text in seen.words
     assert report["divergent"] == []
 
 
 def test_of_500_replicas_the_wrong_ones_come_first_however_little_is_wrong() -> None:
     report = large_audit()
     seen = looked(audit_replicas.page_of(report), report)
-    assert "Node 4 of cluster cluster-80 is divergent from offset 999,999 on, 70 bytes: it has" in seen.said
-    headings = re.findall(r"(Cluster cluster-\d+)\n", seen.said)
+    assert "Node 4 of cluster cluster-80 is divergent from offset 999,999 on, 70 bytes: it has" in seen.words
+    headings = re.findall(r"(Cluster cluster-\d+)\n", seen.words)
     assert headings == ["Cluster cluster-80", "Cluster cluster-50", "Cluster cluster-1"]
-    assert "Not drawn: 97 more clusters; all their replicas hold the same." in seen.said
-    assert "400 more rows are not shown here" in seen.said
+    assert "Not drawn: 97 more clusters; all their replicas hold the same." in seen.words
+    assert "400 more rows are not shown here" in seen.words
     assert "node 2, controller-2: 70 bytes, 1,000,000 to 1,000,001" in seen.titles
 
 
@@ -72,8 +72,8 @@ def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
         ]
     )
     seen = looked(audit_replicas.page_of(report), report)
-    assert f"1 replica cannot be judged: {why}." in seen.said
-    assert f"divergent from offset 1,839 on, 7,138 bytes: {lost}" in seen.said
+    assert f"1 replica cannot be judged: {why}." in seen.words
+    assert f"divergent from offset 1,839 on, 7,138 bytes: {lost}" in seen.words
     assert "node 1, controller-1: not known, 3,829 to 3,836" in {
         each.replace("504 bytes", "not known") for each in seen.titles
     }
@@ -82,14 +82,14 @@ def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
 def test_a_cluster_of_which_nothing_is_left_makes_a_page_too() -> None:
     gone = {"verdict": "undecided", "committed_end": None, "end_offset": 0, "why": "its log is empty"}
     report = audit([replica(1, node, **gone) for node in (1, 2, 3)])
-    assert "3 replicas cannot be judged: its log is empty." in looked(audit_replicas.page_of(report), report).said
+    assert "3 replicas cannot be judged: its log is empty." in looked(audit_replicas.page_of(report), report).words
 
 
 def test_foreign_names_on_a_page_are_text() -> None:
     odd = replica(1, 2, verdict="divergent", cluster_id=EVIL, directory=f"/x/{EVIL}\udcff", why=EVIL, offset=3, bytes=9)
     report = audit([odd])
     seen = looked(audit_replicas.page_of(report), report)
-    assert EVIL in seen.said
+    assert EVIL in seen.words
 
 
 def test_nothing_at_all_makes_a_page_too() -> None:
@@ -106,12 +106,12 @@ def test_a_cluster_that_could_not_be_told_is_a_warning_and_the_others_are_drawn(
     untold = [{"cluster_id": f"torn-{nth}", "unchecked": f"no majority shares a record{EVIL}"} for nth in range(12)]
     report = {"events": one["events"], "clusters": [*one["clusters"], *untold]}
     seen = looked(timeline.page_of(report), report)
-    assert f"Cluster torn-9 has no timeline: no majority shares a record{EVIL}." in seen.said
-    assert "No timeline either: 2 more clusters; the JSON has all." in seen.said
-    assert "Who led the quorum" in seen.said
+    assert f"Cluster torn-9 has no timeline: no majority shares a record{EVIL}." in seen.words
+    assert "No timeline either: 2 more clusters; the JSON has all." in seen.words
+    assert "Who led the quorum" in seen.words
     assert Card("without a timeline", "12", Pen.BAD) in timeline.page_of(report).cards
     nothing: dict[str, Any] = {"events": [], "clusters": untold}
-    assert "Cluster torn-0 has no timeline" in looked(timeline.page_of(nothing), nothing).said
+    assert "Cluster torn-0 has no timeline" in looked(timeline.page_of(nothing), nothing).words
 
 
 def test_the_real_clusters_story_is_drawn() -> None:
@@ -131,9 +131,9 @@ def test_the_real_clusters_story_is_drawn() -> None:
 def test_a_day_of_a_thousand_brokers_stays_small_and_legible() -> None:
     report = large_timeline()
     seen = looked(timeline.page_of(report), report)
-    assert "9,900 more rows are not shown here; the JSON has them." in seen.said
-    assert "960 more are not drawn here; the JSON has them." not in seen.said  # the JSON has not
-    assert "960 more are not drawn here." in seen.said
+    assert "9,900 more rows are not shown here; the JSON has them." in seen.words
+    assert "960 more are not drawn here; the JSON has them." not in seen.words  # the JSON has not
+    assert "960 more are not drawn here." in seen.words
     for doubt in ("3 partitions changed before it says what they were", "2 records cannot be read", "by 12 ms at most"):
         assert doubt in plain(seen)
 
@@ -143,16 +143,16 @@ def test_of_many_clusters_the_worst_are_drawn_and_all_are_listed() -> None:
     for nth, cluster in enumerate(report["clusters"]):
         cluster["partitions"]["offline_ms"] = nth
     seen = looked(timeline.page_of(report), report)
-    assert re.findall(r"Cluster cluster-(\d+)", seen.said)[:2] == ["49", "48"]
+    assert re.findall(r"Cluster cluster-(\d+)", seen.words)[:2] == ["49", "48"]
     assert seen.tags.count("svg") <= 10 * 7
-    assert "Only in the table: 40 more clusters" in seen.said
+    assert "Only in the table: 40 more clusters" in seen.words
 
 
 def test_the_demos_page_has_both() -> None:
     report = {"audit": real_audit(), "timeline": real_timeline(), "seconds": 20.1, "ok": True}
     seen = looked(demo.page_of(report), report)
     for each in ("GREEN", "28,538 bytes from offset 3,836 on", "Who led the quorum", "What brokers were"):
-        assert each in seen.said
+        assert each in seen.words
 
 
 @pytest.mark.parametrize(
