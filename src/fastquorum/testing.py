@@ -10,6 +10,7 @@ directories are in memory where the system has a place for that, so that syncs c
 import asyncio
 import os
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
@@ -21,13 +22,15 @@ import pytest
 import fastquorum
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
+from fastquorum.api.waiting import within
 from fastquorum.closing import end_all, raise_first
 from fastquorum.config import MS, SECOND
-from fastquorum.errors import ClosedError, UsageError
+from fastquorum.errors import ClosedError, NotReady, UsageError
 from fastquorum.kernels.lane import Connection
 from fastquorum.loopback import HOST, free_ports
 from fastquorum.loops import in_own_thread
 from fastquorum.node.io.sockets.outgoing import Outgoing, cut_off
+from fastquorum.timeouts import wait_s
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 30.0
@@ -77,11 +80,11 @@ class Nodes(Generic[_Q]):
 
     @property
     def leader(self) -> _Q:
-        """The node that leads. UsageError while none does: wait for it by `wait_ready` of a node."""
+        """The node that leads. UsageError while none does: wait for one by `wait_leader`."""
         for node in self.nodes.values():
             if node.is_leader:
                 return node
-        raise UsageError("no node of this quorum leads at the moment", "wait for a leader by `wait_ready`")
+        raise UsageError("no node of this quorum leads at the moment", "wait for a leader by `wait_leader`")
 
     @property
     def followers(self) -> list[_Q]:
@@ -111,6 +114,21 @@ class Nodes(Generic[_Q]):
     def heal(self) -> None:
         """Have all nodes reach each other again."""
         self._part(frozenset())
+
+    def _newest_leader(self) -> _Q | None:
+        """The running node that leads the newest epoch that any of them knows; None while there is none. Raises
+        ClosedError, UsageError if no node runs."""
+        self._check_not_over()
+        nodes = list(self.nodes.values())
+        if not nodes:
+            raise UsageError("no node of this quorum runs", "start one first")
+        newest = max(node.epoch for node in nodes)
+        return next((node for node in nodes if node.is_leader and node.epoch == newest), None)
+
+    def _no_leader(self, timeout: float) -> NotReady:
+        ids = ", ".join(map(str, self.nodes))
+        newest = max((node.epoch for node in list(self.nodes.values())), default=-1)
+        return NotReady(f"after {timeout} s, none of the running nodes ({ids}) leads epoch {newest}, their newest")
 
     def _part(self, side: frozenset[int]) -> None:
         self._check_not_over()
@@ -170,17 +188,40 @@ class Nodes(Generic[_Q]):
 class BlockingNodes(Nodes[sync.Quorum]):
     """For threads. Made by `quorum`."""
 
+    def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
+        super().__init__(size, directory, options)
+        self._changed = threading.Condition()
+
+    def wait_leader(self, timeout: float | None = READY_S) -> sync.Quorum:
+        """Wait until a running node leads, and none of the running nodes knows a newer epoch; return that node, which
+        accepts appends. NotReady: not within `timeout` seconds. UsageError: no node runs."""
+        timeout = wait_s(timeout)
+        with self._changed:
+            leader = self._changed.wait_for(self._newest_leader, timeout)
+        if leader is None:
+            assert timeout is not None
+            raise self._no_leader(timeout)
+        return leader
+
     def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
         node = self._taken_out(node_id)
         node._node.abort()
+        self._notify()
 
     def start(self, node_id: int) -> sync.Quorum:
-        """Open one that was stopped, with the log it had."""
+        """Open one that was stopped, with the log it had. It need not be ready yet: wait for that by its
+        `wait_ready`."""
         path, options = self._arguments(node_id)
         node = self.nodes[node_id] = sync.open(path, **options)
+        node._watch.on_change = self._notify
+        self._notify()  # of what changed before
         self._cut(node_id)
         return node
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _start_all(self) -> None:
         with ThreadPoolExecutor(len(self._ids)) as threads:
@@ -190,6 +231,7 @@ class BlockingNodes(Nodes[sync.Quorum]):
 
     def _close_all(self) -> None:
         self._is_over = True
+        self._notify()
         for node in self:
             node._node.request_stop()
         end_all([partial(node.close, timeout=_CLOSE_S) for node in self])
@@ -198,16 +240,37 @@ class BlockingNodes(Nodes[sync.Quorum]):
 class AsyncNodes(Nodes[fastquorum.Quorum]):
     """For one event loop. Made by `async_quorum`."""
 
+    def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
+        super().__init__(size, directory, options)
+        self._changed = asyncio.Event()
+
+    async def wait_leader(self, timeout: float | None = READY_S) -> fastquorum.Quorum:
+        """Wait until a running node leads, and none of the running nodes knows a newer epoch; return that node, which
+        accepts appends. NotReady: not within `timeout` seconds. UsageError: no node runs."""
+        return await within(wait_s(timeout), self._until_led(), self._no_leader)
+
+    async def _until_led(self) -> fastquorum.Quorum:
+        while True:
+            self._changed.clear()  # before looking: what changes after the look sets it
+            leader = self._newest_leader()
+            if leader is not None:
+                return leader
+            await self._changed.wait()
+
     async def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
         node = self._taken_out(node_id)
         await in_own_thread(node._node.abort)
+        self._changed.set()
 
     async def start(self, node_id: int) -> fastquorum.Quorum:
-        """Open one that was stopped, with the log it had."""
+        """Open one that was stopped, with the log it had. It need not be ready yet: wait for that by its
+        `wait_ready`."""
         path, options = self._arguments(node_id)
         node: fastquorum.Quorum = await fastquorum.open(path, **options)
         self.nodes[node_id] = node
+        node._bridge.on_change = self._changed.set
+        self._changed.set()  # for what changed before
         self._cut(node_id)
         return node
 
@@ -221,6 +284,7 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
 
     async def _close_all(self) -> None:
         self._is_over = True
+        self._changed.set()
         for node in self:
             node._node.request_stop()
         closed = await asyncio.gather(*(node.close(timeout=_CLOSE_S) for node in self), return_exceptions=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +39,75 @@ def test_a_node_may_be_stopped_and_started(quorum_of: Callable[..., BlockingNode
     back.wait_ready(WAIT_S)
     items = (item for item in back.committed(from_offset=offset) if item.records)
     assert next(items).records[0].value == b"x"
+
+
+def test_the_new_leader_is_waited_for(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(3)
+    old = nodes.leader
+    assert nodes.wait_leader() is old
+    nodes.stop(old.node_id)
+    new = nodes.wait_leader(timeout=WAIT_S)
+    assert new is nodes.leader is not old
+    assert new.epoch == max(node.epoch for node in nodes) > old.epoch
+    assert new.append(b"x", timeout=WAIT_S) > 0
+
+
+def test_a_leader_that_comes_with_a_start_is_waited_for(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(2)
+    gone = nodes.leader.node_id
+    nodes.stop(gone)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(nodes.wait_leader, WAIT_S)
+        nodes.start(gone)
+        assert waiting.result().append(b"x", timeout=WAIT_S) > 0
+
+
+def test_a_leader_that_does_not_come_is_missed_in_words(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(2)
+    left = nodes.followers[0].node_id
+    nodes.stop(nodes.leader.node_id)
+    with pytest.raises(NotReady, match=rf"after 0.2 s, none of the running nodes \({left}\) leads epoch \d+"):
+        nodes.wait_leader(timeout=0.2)
+    with pytest.raises(UsageError, match="wait for a leader by `wait_leader`"):
+        nodes.leader  # noqa: B018
+    nodes.stop(left)
+    with pytest.raises(UsageError, match="no node of this quorum runs"):
+        nodes.wait_leader()
+
+
+def test_nobody_waits_for_a_leader_behind_the_block() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        with quorum(2) as nodes:
+            nodes.stop(nodes.leader.node_id)
+            waiting = threads.submit(nodes.wait_leader, WAIT_S)
+        with pytest.raises(ClosedError, match="closed with its block or test"):
+            waiting.result()
+
+
+def test_the_new_leader_is_waited_for_in_an_event_loop() -> None:
+    async def main() -> None:
+        async with async_quorum(3) as nodes:
+            old = nodes.leader
+            assert await nodes.wait_leader() is old
+            await nodes.stop(old.node_id)
+            new = await nodes.wait_leader(timeout=WAIT_S)
+            assert new is nodes.leader is not old
+            assert await new.append(b"x", timeout=WAIT_S) > 0
+            await nodes.stop(new.node_id)
+            (left,) = nodes.nodes
+            with pytest.raises(NotReady, match=rf"after 0.2 s, none of the running nodes \({left}\) leads epoch"):
+                await nodes.wait_leader(timeout=0.2)
+            waiting = asyncio.create_task(nodes.wait_leader(timeout=WAIT_S))
+            await nodes.start(new.node_id)
+            assert await (await waiting).append(b"y", timeout=WAIT_S) > 0
+            for node_id in list(nodes.nodes):
+                await nodes.stop(node_id)
+            with pytest.raises(UsageError, match="no node of this quorum runs"):
+                await nodes.wait_leader()
+        with pytest.raises(ClosedError):
+            await nodes.wait_leader()
+
+    asyncio.run(main())
 
 
 def test_a_node_that_does_not_run_cannot_be_stopped(quorum_of: Callable[..., BlockingNodes]) -> None:
@@ -78,7 +148,8 @@ def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back(
     nodes.partition(lost.node_id)
     others = [node for node in nodes if node is not lost]
     wait_until(lambda: any(node.is_leader for node in others), WAIT_S)
-    new = next(node for node in others if node.is_leader)
+    new = nodes.wait_leader(WAIT_S)
+    assert new is not lost
     offset = new.append(b"x", timeout=WAIT_S)
     wait_until(lambda: not lost.is_leader, WAIT_S)
     with pytest.raises((NotLeader, NotReady)):

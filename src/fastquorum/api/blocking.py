@@ -18,6 +18,8 @@ class Watch(handles.Guarded, Observer):
         self.over = False
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""
+        self.on_change: Callable[[], None] = _ignore
+        """Called on the replica's thread after each change of leadership or readiness, and when the node is over."""
         self._changed = threading.Condition(threading.Lock())
         self._for_commits = 0
         """So many wait for a commit."""
@@ -30,13 +32,16 @@ class Watch(handles.Guarded, Observer):
 
     def on_leadership(self, leadership: Leadership) -> None:
         self._notify()
+        self.on_change()
 
     def on_ready(self) -> None:
         self._notify()
+        self.on_change()
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
         self._notify()
+        self.on_change()
 
     def _notify(self) -> None:
         with self._changed:

@@ -35,6 +35,8 @@ class Bridge(Guarded, Observer):
         self._for_changes: list[asyncio.Future[None]] = []
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""
+        self.on_change: Callable[[], None] = _ignore
+        """Called in the loop after changes of leadership or readiness, and when the node is over."""
         self._close_callers: Callable[[], None] = _ignore
 
     def at_end(self, close: Callable[[], None]) -> None:
@@ -131,6 +133,7 @@ class Bridge(Guarded, Observer):
         if self._has_changed:
             self._has_changed = False
             _release(self._for_changes)
+            self.on_change()
 
 
 def _release(waiters: list[asyncio.Future[None]]) -> None:
