@@ -85,7 +85,7 @@ def test_of_two_who_produce_under_one_name_the_last_that_opened_has_it(one: sync
         with one.producer("p") as newer:
             assert newer.next_sequence == 2
             for _ in range(2):
-                with pytest.raises(ProducerFenced, match="another instance"):
+                with pytest.raises(ProducerFenced, match=r"producer 'p' \(id \d+\) is over.*another instance"):
                     former.append(b"x", timeout=WAIT_S)
             newer.append(b"c", timeout=WAIT_S)
     assert values_of(one) == [b"a", b"b", b"c"]
@@ -147,7 +147,7 @@ def test_other_values_under_a_sequence_that_is_taken_are_refused(one: sync.Quoru
     with one.producer("p") as producer:
         first = producer.append([b"a", b"b"], timeout=WAIT_S)
         for again in (producer, one.producer("p")):
-            with again, pytest.raises(SequenceReused, match=f"at offset {first}") as caught:
+            with again, pytest.raises(SequenceReused, match=rf"producer 'p' \(id \d+\) .*at offset {first}") as caught:
                 again.append([b"a", b"c"], sequence=0, timeout=WAIT_S)
             assert caught.value.expected_sequence == 2
     assert values_of(one) == [b"a", b"b"]

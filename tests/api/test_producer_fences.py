@@ -38,7 +38,7 @@ def test_the_last_of_two_asyncio_producers_has_the_name(tmp_path: Path, kernels:
                 first = await newer.append(b"A", timeout=WAIT_S)
                 with pytest.raises(ProducerFenced):
                     await former.append(b"B", timeout=WAIT_S)
-                with pytest.raises(SequenceReused):
+                with pytest.raises(SequenceReused, match="producer 'orders'"):
                     await newer.append(b"B", sequence=0, timeout=WAIT_S)
                 assert await newer.append(b"A", sequence=0, timeout=WAIT_S) == first
                 with pytest.raises(OutOfOrderSequence):

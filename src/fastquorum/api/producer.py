@@ -19,7 +19,15 @@ from typing import Final, NamedTuple, Self
 from fastquorum.api.standing import Failure, append_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.api.waiting import within
-from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UnknownProducer, UsageError
+from fastquorum.errors import (
+    NotLeader,
+    OutOfOrderSequence,
+    Overloaded,
+    ProducerFenced,
+    RecordTooLarge,
+    UnknownProducer,
+    UsageError,
+)
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, ProducerState, Stamp, sequence_after, stamp_of
 from fastquorum.node.io.handles import Guarded
@@ -163,6 +171,7 @@ class ProducerCore(Guarded):
         try:
             yield
         except UsageError as error:
+            self._give_name(error)
             if not (was_sent and isinstance(error, ProducerFenced)):  # else it may be there since it was sent before
                 self._settled()
             raise
@@ -170,6 +179,12 @@ class ProducerCore(Guarded):
         end = sequence_after(attempt.stamp.last_sequence, 1)
         if sequence_after(end, -self._next_sequence) < SEQUENCES // 2:  # not one of long ago, said again
             self._next_sequence = end
+
+    def _give_name(self, error: UsageError) -> None:
+        """Have it show the name that the program gave, beside the id that is made of it."""
+        if isinstance(error, ProducerFenced | OutOfOrderSequence):
+            by_id = f"producer {self._producer_id}"
+            error.detail = str(error).replace(by_id, f"producer {self.id!r} (id {self._producer_id})")
 
     def _pause_s(self, error: NotLeader | Overloaded) -> float:
         """How long to wait before the next try; raises `error` if a try here is no use: another node leads. While
