@@ -155,7 +155,7 @@ def test_other_values_under_a_sequence_that_is_taken_are_refused(one: sync.Quoru
 
 def test_a_producer_needs_a_name_and_a_with_block(one: sync.Quorum) -> None:
     for nameless in ("", 5, b"p", None):
-        with pytest.raises(UsageError, match="no name"):
+        with pytest.raises(UsageError, match="not a name"):
             one.producer(nameless)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="with"):
         one.producer("p").append(b"x")
