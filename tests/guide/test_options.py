@@ -15,7 +15,7 @@ _UNITS: Final = (
 
 
 def listed() -> dict[str, str]:
-    """Return the defaults that chapter embed tells, by option."""
+    """Return the defaults in chapter embed, by option."""
     text = (GUIDE / "embed.md").read_text()
     section = text.partition("\n## Which options are there?\n")[2].partition("\n## ")[0]
     rows = _ROW.findall(section)
@@ -38,7 +38,7 @@ def test_the_guide_lists_every_option_and_no_other() -> None:
     assert set(listed()) == set(OpenOptions.__annotations__)
 
 
-def test_the_guide_tells_the_defaults_of_times_and_sizes() -> None:
-    told = listed()
+def test_the_guide_shows_the_defaults_of_times_and_sizes() -> None:
+    shown = listed()
     names = QuorumOptions.__annotations__
-    assert {name: told[name] for name in names} == {name: default_text(name) for name in names}
+    assert {name: shown[name] for name in names} == {name: default_text(name) for name in names}
