@@ -16,7 +16,7 @@ from fastquorum.kernels import load as load_kernels
 from fastquorum.load.driving import kafka_driver
 from fastquorum.load.driving.generating import Driver, Job, generate
 from fastquorum.load.driving.kafka_driver import KafkaDriver
-from fastquorum.load.driving.leader_search import LoadTarget, LeaderWatch, find_leader
+from fastquorum.load.driving.leader_search import LeaderWatch, LoadTarget, find_leader
 from fastquorum.load.driving.payloads import Payloads, make_payloads
 from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.driving.tally import LoadTally
