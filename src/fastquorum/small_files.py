@@ -38,7 +38,7 @@ def read_small_file(path: str, bytes_max: int = BYTES_MAX) -> bytes:
 
 def check_named_may_end(path: str) -> None:
     """Raise UsageError, naming the path, for a device, which may never end, and for a socket. For files that are read
-    otherwise: the reader handles a missing end."""
+    otherwise: a missing file is left to the reader."""
     try:
         _is_pipe(path)
     except UsageError as error:

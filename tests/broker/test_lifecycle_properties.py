@@ -75,10 +75,10 @@ def test_never_active_past_its_deadline_and_its_epoch_never_falls(steps: list[tu
     epoch = life.core.epoch
     for what, value in [("say", "yes"), ("read", "fresh"), ("say", "yes"), ("say", "yes"), ("read", "fresh"), *steps]:
         match what, value:
-            case "say", str(said):
-                controller.say(said)
-            case "read", str(said):
-                controller.read(said)
+            case "say", str(value):
+                controller.say(value)
+            case "read", str(value):
+                controller.read(value)
             case "wait", int(us):
                 life.wait(us)
             case "sleep", int(us):

@@ -44,3 +44,4 @@ def test_a_node_in_a_container_finds_what_its_command_names(capsys: pytest.Captu
     assert "http://127.0.0.1:9404/readyz" in compose
     assert '"--data", "/var/lib/fastquorum/node"' in image
     assert compose.count(":/var/lib/fastquorum") == 3
+    assert "dockerfile: Containerfile}" in compose, "as its first lines name the file"

@@ -139,7 +139,7 @@ def test_what_a_node_refuses_is_recorded_with_the_reason(
     assert "only versions" in exchange["request_error"]
     assert exchange["response_json"]["errorCode"] == 35
     assert (unknown["api"], unknown["request"][:4]) == ("API 999", "03e7")
-    assert "nobody here speaks the API with key 999" in unknown["request_error"]
+    assert "this node does not support the API with key 999" in unknown["request_error"]
     assert unknown["unanswered"] == "the server closed the connection"
     decoded = in_process("wire", "decode", stdin=ended.out)
     assert (decoded.code, len(decoded.err.splitlines())) == (2, 2)

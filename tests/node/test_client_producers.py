@@ -1,4 +1,4 @@
-"""Idempotent producers at the door: ids, sequences, batches sent again, before and after the lead changes hands."""
+"""Idempotent producers: ids, sequences, batches sent again, before and after the lead changes hands."""
 
 from typing import Any
 

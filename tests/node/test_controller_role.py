@@ -626,7 +626,7 @@ def test_of_a_decision_in_pieces_the_good_ones_are_kept_and_told(monkeypatch: py
 
 
 def test_a_controller_whose_records_lie_elsewhere_than_decided_stops() -> None:
-    """Its epochs are offsets. The door and the API let nobody else append: this is what is left if somebody does."""
+    """Its epochs are offsets. Only the controller may append: this is what is left if another caller does."""
     rig = leader()
     rig.append(encode_metadata_record(ProducerIdsRecord(next_producer_id=5), 0))  # by somebody who must not
     rig.ask(rig.accept(), registration(), 4)

@@ -1,4 +1,4 @@
-"""Brokers of KIP-343 and KIP-380 at the door: heard where the settings say so, and nowhere else."""
+"""Brokers of KIP-343 and KIP-380: served where the settings say so, and nowhere else."""
 
 from typing import Any
 

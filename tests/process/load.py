@@ -1,4 +1,4 @@
-"""Clients that append through the door for Kafka's clients as fast as they are answered, and write it all down."""
+"""Clients that append through the client APIs as fast as they are answered, and write it all down."""
 
 import itertools
 import threading

@@ -23,6 +23,11 @@ class Terms:
 
 def test_what_was_said_is_a_sentence(asked: int) -> None:
     """Return nothing."""
+    import os as door
+
+    match asked:
+        case int() as heard:
+            pass
 '''
 
 
@@ -47,4 +52,6 @@ def test_what_is_looked_for_is_found(tmp_path: Path) -> None:
         (4, "'told' in told"),
         (5, "a docstring begins with 'Those'"),
         (8, "'asked' in asked"),
+        (10, "'door' in door"),
+        (13, "'heard' in heard"),
     ]

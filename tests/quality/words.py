@@ -133,6 +133,10 @@ def _identifiers(path: Path, text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.attr
             case ast.arg():
                 yield node.lineno, node.arg
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                yield from ((node.lineno, alias.asname) for alias in aliases if alias.asname not in (None, alias.name))
 
 
 def main() -> None:

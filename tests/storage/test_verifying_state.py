@@ -55,7 +55,7 @@ def test_ours_that_is_damaged(ours: Path, capsys: pytest.CaptureFixture[str], da
     path.write_bytes(path.read_bytes()[:4096] if data is None else data)
     code, (finding,) = verified(ours, capsys)
     assert (code, finding["severity"], finding["path"]) == (4, Severity.CORRUPT, str(path))
-    assert finding["text"].startswith("damaged (state_file): nobody can tell how this replica voted: restore the file")
+    assert finding["text"].startswith("damaged (state_file): it is not known how this replica voted: restore the file")
     assert not fq.log.open(str(ours)).verify().is_sound
 
 

@@ -76,7 +76,7 @@ def test_a_quorum_of_three_passes_its_stages_in_order_and_makes_a_file_for_perfe
 def _has_its_parts(written: dict[str, list[dict[str, object]]], leader_id: int) -> None:
     events = written["traceEvents"]
     names = {event["name"] for event in events if event["pid"] == leader_id and event["ph"] == "X"}
-    assert names >= {"until written", "until sent", "until committed", "until told"}
+    assert names >= {"until written", "until sent", "until committed", "until reported"}
     arrows = [event["name"] for event in events if event["ph"] == "s"]
     assert arrows.count("ships") >= APPENDS, "to a follower at least; to both unless one lagged behind"
     assert "acknowledges" in arrows

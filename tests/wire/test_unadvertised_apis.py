@@ -1,7 +1,7 @@
 """APIs that no Kafka of today offers: laid out as their KIPs say, and never offered by us unasked."""
 
 from fastquorum.kernels.pure.lane.context import CORRELATION_FIRST
-from fastquorum.node.clients import server as door
+from fastquorum.node.clients import server as client_apis
 from fastquorum.wire import API, ApiKey, Message, decode, encode, layout
 from fastquorum.wire.messages.controller_heartbeat import (
     BrokerState,
@@ -57,9 +57,9 @@ def test_they_are_the_only_ones_that_are_not_advertised() -> None:
 
 
 def test_api_versions_leaves_them_out_even_where_they_are_served() -> None:
-    offered = {each.api_key for each in door.api_versions().api_keys}
-    assert offered == set(door.SERVED)
-    offered = {each.api_key for each in door.api_versions(served=tuple(API)).api_keys}
+    offered = {each.api_key for each in client_apis.api_versions().api_keys}
+    assert offered == set(client_apis.SERVED)
+    offered = {each.api_key for each in client_apis.api_versions(served=tuple(API)).api_keys}
     assert offered == API.keys() - {*KIP_380, *KIP_343}
 
 

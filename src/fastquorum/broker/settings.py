@@ -77,8 +77,8 @@ class MemberConfig:
                 raise ConfigError("expected a time above 0", "", name)
         if self.heartbeat_interval_us >= self.lease_us:
             raise ConfigError(
-                f"a member that beats every {self.heartbeat_interval_us} us and may act for {self.lease_us} us after "
-                "each would be fenced between two heartbeats",
+                f"a member that sends a heartbeat every {self.heartbeat_interval_us} us and may act for "
+                f"{self.lease_us} us after each would be fenced between two heartbeats",
                 "send at least three heartbeats in a session",
                 "heartbeat_interval_us",
             )

@@ -1,7 +1,7 @@
 """The result of a run as plain JSON. This is the format of `--format json` and of the history: fields are only added.
 
 `fastquorum.load/1`, one offered load:
-    format, version, started, plan                  what was run; driver, api, ... stand in the plan (`plan.Plan`)
+    format, version, started, plan                  what was run; driver, api, ... stand in the plan (`plan.LoadPlan`)
     latency_us {p50, p90, p99, p999, max}           from the intended send time (closed loop: from the send) to the
                                                     acknowledgement, of each append; to three digits; null where
                                                     nothing was acknowledged
@@ -17,7 +17,7 @@
     stages {node: {stage: figures}}                 of our nodes, while they were measured: count, sum_us, mean_us,
                                                     p50_us, p99_us, buckets [[number, count]] that are not
                                                     empty; names and buckets are `kernels.stages`'
-    timeline [...]                                  an entry per 0.1 s, counts of appends (see `recorded.Point`)
+    timeline [...]                                  an entry per 0.1 s, counts of appends (see `recorded.TimelinePoint`)
     histogram                                       all latencies in ns, HdrHistogram V2, base64
     machine                                         facts about where it ran
     interrupted                                     the user ended it early

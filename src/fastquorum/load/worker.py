@@ -1,6 +1,6 @@
 """A process of a load run: runs a node of the quorum under load, or generates the load, or both. `stage` starts them.
 
-    python -m fastquorum.load.worker OPTIONS        (JSON: see `Options`)
+    python -m fastquorum.load.worker OPTIONS        (JSON: see `WorkerOptions`)
 
 Takes JSON lines on stdin: {"do": "prepare"}, {"do": "generate", ...} (see `Worker.job_of`), {"do": "end"} ends the
 generating, {"do": "observe" or "tell"} see `Worker.observed`; the end of stdin ends the process. Says JSON lines on

@@ -30,8 +30,8 @@ WORDS: Final = {
 
 
 def reason_of(causes: Sequence[Cause]) -> str:
-    """Return what this replica saw, in order, in words; without a cause it is what it knew when it started."""
-    return ", then ".join(WORDS[cause] for cause in causes) or "as this node knows it from its start"
+    """Return what this replica saw, in order, in words; empty for what it knew when it started."""
+    return ", then ".join(WORDS[cause] for cause in causes)
 
 
 class LeadershipCause(NamedTuple):

@@ -65,7 +65,11 @@ def _commit(commit: dict[str, Any] | None) -> Iterator[str]:
         return
     yield "<h2>A batch on the leader</h2>"
     yield f"<p>An append waits {commit['append_told_us']:,.0f} us on average.</p>"
-    names = {"append_written": "until written", "written_committed": "until committed", "committed_told": "until told"}
+    names = {
+        "append_written": "until written",
+        "written_committed": "until committed",
+        "committed_told": "until reported",
+    }
     rows = [
         [title, f"{commit['mean_us'][name]:,.0f}", f"{commit['shares'][name]:.0%}"] for name, title in names.items()
     ]

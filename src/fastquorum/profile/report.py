@@ -24,7 +24,7 @@ _BULKY: Final = ("timeline", "histogram")
 _PATH: Final = (
     ("append_written", "until written"),
     ("written_committed", "until committed"),
-    ("committed_told", "until told"),
+    ("committed_told", "until reported"),
 )
 
 

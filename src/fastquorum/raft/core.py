@@ -206,7 +206,7 @@ class Core:
             self._effects.append(PersistElection(self.election))
 
     def close_lane(self) -> None:
-        """Nothing of the open session may leave any more: ordered before whatever ends them (lane rule 3)."""
+        """Nothing of the open session may leave any more: ordered before whatever ends it (lane rule 3)."""
         if self.had_session and not self._is_lane_closed:
             self._is_lane_closed = True
             self.is_link_spent |= self.lane is not None and self.lane.fetch_in_flight >= 0

@@ -39,7 +39,7 @@ RECOVERY_CALLS_MAX: Final = 60
 
 
 class World:
-    """One simulated world, a `node.process.Surroundings`. `sim.phases` runs it."""
+    """One simulated world, a `node.process.ProcessSurroundings`. `sim.phases` runs it."""
 
     def __init__(
         self,

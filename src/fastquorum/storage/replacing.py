@@ -21,7 +21,7 @@ RESTORE: Final = f"restore the file, or, {REPLACE}; {STILL_READ}"
 def damaged_state(
     reason: str,
     path: str,
-    why: str = "nobody can tell how this replica voted",
+    why: str = "it is not known how this replica voted",
     *,
     position: int = -1,
     offset: Offset = -1,

@@ -27,7 +27,7 @@ _LEADERS: Final = (
     ("flushed_ns", "until synced here"),
     ("acked_ns", "until a majority has it"),
     ("committed_ns", "until committed"),
-    ("resolved_ns", "until told"),
+    ("resolved_ns", "until reported"),
 )
 _FOLLOWERS: Final = (
     ("written_ns", "until written"),

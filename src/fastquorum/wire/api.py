@@ -120,7 +120,9 @@ def declared_api(api_key: int, version: int) -> Api:
     """The API, if it is declared; UnsupportedVersion, which names the version asked for, otherwise."""
     api = API.get(api_key)
     if api is None:
-        raise UnsupportedVersion(f"nobody here speaks the API with key {api_key}", version=version, api_key=api_key)
+        raise UnsupportedVersion(
+            f"this node does not support the API with key {api_key}", version=version, api_key=api_key
+        )
     return api
 
 

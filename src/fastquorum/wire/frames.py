@@ -45,7 +45,7 @@ class Frames:
         return spoken.request_header.encode(header) + spoken.request.encode(body)
 
     def decode_request_header(self, frame: Buffer, elements_max: int = ANY_NUMBER) -> tuple[RequestHeader, int]:
-        """The header of a request frame and the position of its body. The version may be one that nobody here speaks.
+        """The header of a request frame and the position of its body. The version may be an unknown one.
 
         Raises:
             UnsupportedVersion: the API is unknown; not even the header's layout is known then.

@@ -35,7 +35,7 @@ def test_commits_go_on_beside_a_program_that_computes_in_python(tmp_path: Path) 
             assert history.wait_acked(20, WAIT_S)
             process.tell("compute 1.5")
             process.wait_event("computing")
-            assert history.wait_acked(100, WAIT_S)  # by its door, that is by Python
+            assert history.wait_acked(100, WAIT_S)  # by its client APIs, that is by Python
             load.pause()
             for number in range(20):  # and by the program itself
                 process.append(f"beside {number}", WAIT_S)

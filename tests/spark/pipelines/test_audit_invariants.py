@@ -660,7 +660,7 @@ def test_a_quorum_state_that_cannot_be_read(tmp_path: Path, name: str, data: byt
     (root / name).write_bytes(data)
     row = only(root)
     assert (row["kind"], row["is_violation"], row["directories"]) == ("quorum-state", True, [str(root)])
-    assert row["says"].startswith(f"{root / name}: corrupt: state_file: nobody can tell how this replica voted")
+    assert row["says"].startswith(f"{root / name}: corrupt: state_file: it is not known how this replica voted")
     (violation,) = as_report(LocalEngine().audit_invariants(str(root)))["violations"]
     assert violation["remedy"].startswith("its node does not start so: restore the file")
 

@@ -155,7 +155,7 @@ def test_numbers_that_no_column_has_room_for_are_damage_of_their_file(tmp_path: 
         path = root / LOG_DIRECTORY / KAFKA_STATE.rpartition("/")[2]
         path.write_text(json.dumps({**state, field: number}))
         (state_row,) = (row for row in rows(tmp_path, "quorum_state", mode="quarantine") if row["format"] == "kafka")
-        assert state_row["error"].startswith(f"{path}: corrupt: state_file: nobody can tell how this replica voted")
+        assert state_row["error"].startswith(f"{path}: corrupt: state_file: it is not known how this replica voted")
         assert [row["status"] for row in rows(root, "files") if row["name"] == KAFKA_STATE] == ["corrupt"]
     assert rows(tmp_path / "n1", "records") == expected
 

@@ -37,6 +37,8 @@ class NodeLog:
         self._directory_id = ZERO_UUID
         self._is_misplaced = False
         self._has_leader = False
+        self._is_first = True
+        """No leadership has been logged yet."""
         self._has_reported_isolation = False
         """Has it printed, as text, that this node has no leader and cannot reach others?"""
 
@@ -84,6 +86,7 @@ class NodeLog:
         self._epoch = now.epoch
         is_leaderless = now.leader_id == NO_NODE
         is_lost = is_leaderless and self._has_leader
+        is_first, self._is_first = self._is_first, False
         self._has_leader = not is_leaderless
         say = self._say_always if self._has_reported_isolation and not is_leaderless else self._detail
         self._has_reported_isolation = self._has_reported_isolation and is_leaderless
@@ -91,7 +94,7 @@ class NodeLog:
             "warning" if is_lost else "info",
             "leadership",
             leadership_text(now),
-            reason=now.reason,
+            reason=now.reason or ("known from the start" if is_first else ""),
             leader=None if is_leaderless else now.leader_id,
             endpoint=now.endpoint.address if now.endpoint is not None else None,
             is_self=now.is_self,
@@ -122,7 +125,7 @@ class NodeLog:
             self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
 
     def other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
-        """Always said: neither side comes to take part by itself."""
+        """Log another cluster's node, always: a person has to act, as neither side comes to take part by itself."""
         at = endpoint.address if endpoint is not None else None
         sentence = (
             f"node {node_id}{f' at {at}' if at else ''} is of another cluster than {self._cluster} "
@@ -131,7 +134,7 @@ class NodeLog:
         self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
 
     def notice(self, event: str, sentence: str) -> None:
-        """Log another cluster's node, always: a person has to act."""
+        """Log a notice, always: a person has to act."""
         self._say(sys.stderr, "error", event, f"fastquorum: {sentence}", message=sentence)
 
     def logged(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,4 @@
-"""`fastquorum spark demo`: a real Kafka cluster's directories, audited and told as a story, without a system Java."""
+"""`fastquorum spark demo`: an audit of a real Kafka cluster's directories, and its history, without a system Java."""
 
 import argparse
 import tempfile

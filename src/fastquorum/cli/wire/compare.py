@@ -28,7 +28,7 @@ _BATCH_FIELDS: Final = (
     *("producerId", "producerEpoch", "baseSequence", "isCrcValid", "records"),
     *("offset", "timestamp", "key", "value", "headers"),
 )
-"""What `wire_batches` finds below `records`."""
+"""What `cli.wire.batches` finds below `records`."""
 _PATTERN: Final = re.compile(r"(?:(\w+):)?(\w+(?:\[\d*\])*(?:\.\w+(?:\[\d*\])*)*)")
 _SHOWN_CHARACTERS: Final = 60
 

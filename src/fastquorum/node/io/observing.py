@@ -18,7 +18,8 @@ class Leadership(NamedTuple):
     endpoint: Endpoint | None
     is_self: bool
     reason: str = ""
-    """Why it changed, as seen by this node, for people; empty for what was known at its start."""
+    """Why it changed, as seen by this node, for people; empty for what was known at its start, and for another
+    endpoint of the same leader."""
 
 
 def leadership_text(now: Leadership) -> str:

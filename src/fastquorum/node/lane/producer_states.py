@@ -99,7 +99,7 @@ class ProducerStates:
         if there.base_offset < self._log.start_offset:
             raise OutOfOrderSequence(
                 f"producer {stamp.producer_id} has appended sequence {stamp.first_sequence} long ago: the log begins "
-                f"behind it, so that nobody can tell whether the same is said again; its next is {expected}",
+                f"behind it, so that it is not known whether this is a retry; its next is {expected}",
                 producer_id=stamp.producer_id,
                 sequence=stamp.first_sequence,
                 expected_sequence=expected,

@@ -14,7 +14,7 @@ _OF_STRANGERS: Final = ("epoch_not_believed", "leader_not_believed")
 
 
 class SimListener:
-    """Implements `node.ports.Listener` for one life of a process."""
+    """Implements `node.ports.ReplicaListener` for one life of a process."""
 
     def __init__(self, process: ProcessView, watcher: Watcher) -> None:
         self._process = process

@@ -1,4 +1,4 @@
-"""The page of the demo: a real cluster, audited and told as a story."""
+"""The page of the demo: an audit of a real cluster, and its history."""
 
 from typing import Any
 

@@ -24,10 +24,11 @@ class Windows:
         self._buffer = memoryview(mmap.mmap(-1, 2 * self._block, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._window = self._buffer[:0]
         self._position = start
-        """The window's, in the file."""
+        """The window's position in the file."""
 
     def at(self, position: int, needed: int = 0) -> memoryview:
-        """The window's position in the file."""
+        """Return the bytes from `position` on, which lies in the last window or at its end: more than before if there
+        are more, and at least `needed` bytes if there are so many. StorageFailed."""
         rest = self._window[position - self._position :]
         read_from = position + len(rest)
         room = self._block - read_from % mmap.PAGESIZE

@@ -13,7 +13,7 @@ import numpy.typing as npt
 BATCH: Final = "traced batch"
 """Name of a leader's batch: from its first append until all were notified, or until it was committed at least."""
 SYNC: Final = "traced sync"
-_COMMITTED: Final = ("until committed", "until told")
+_COMMITTED: Final = ("until committed", "until reported")
 _SYNCS: Final = "sync up to "
 _STAGE: Final = "until "
 _END_NS: Final = 1
