@@ -17,6 +17,7 @@ REAL_PROCESSES = (
     "bench",
     "broker",
     "cli",
+    "guide",
     "installed",
     "interop",
     "load",

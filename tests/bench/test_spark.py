@@ -38,9 +38,14 @@ def test_spark_and_its_yardsticks_read_the_same(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_child_is_seen() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    program = "print(flush=True); input()"  # which has its memory when it has printed
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
         names = [each.name for each in children() if each.size_bytes > 1 << 20]
-        child.communicate(b"\n")
+        child.communicate("\n")
     assert "python" in names
 
 

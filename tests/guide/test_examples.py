@@ -176,9 +176,10 @@ def test_ports_move_alike_where_a_digit_is_a_variables() -> None:
 @pytest.mark.parametrize("document", [name for name, texts in shell_blocks.items() if texts])
 def test_lines_for_a_shell_can_be_pasted(document: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    command = tmp_path / "bin" / "fastquorum"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fastquorum "$@"\n')
-    command.chmod(0o755)
+    for name, run in (("fastquorum", f"{sys.executable} -m fastquorum"), ("python", sys.executable)):
+        command = tmp_path / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {run} "$@"\n')
+        command.chmod(0o755)
     text = on_free_ports("\n".join(shell_blocks[document]))
     environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
     (tmp_path / "work").mkdir()
