@@ -89,7 +89,7 @@ def _k53(patcher: Patcher) -> None:
         role, ticked_us = last.get(id(due), (None, 0))
         state = role.state if role is not None else None
         for each in before[: len(before) - len(due._uncommitted)]:
-            message = each.asked.message
+            message = each.request.message
             if state is not None and isinstance(message, BrokerHeartbeatRequest):
                 touch(state.heartbeats, message.broker_id, message.broker_epoch, ticked_us)
 

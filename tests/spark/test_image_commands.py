@@ -206,7 +206,7 @@ def test_placement_is_told_of_each_cluster_alone(
     assert main(["spark", "placement", str(two / "one"), "--no-load", "--reassignment-json", str(nothing)]) == 0
     output = capsys.readouterr()
     assert "0 replicas on brokers that are not active" in output.out
-    assert output.err.endswith(f"{nothing} is not written: nothing is to move\n")
+    assert output.err.endswith(f"{nothing} is not written: there is nothing to move\n")
     assert not nothing.exists()
 
 
