@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.quality.imports import ROOT
 
 OPENINGS: Final = {
     "Of ": "name the thing that it is of",

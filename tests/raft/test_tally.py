@@ -52,20 +52,20 @@ def test_only_the_latest_are_kept_one_by_one() -> None:
 
 def test_a_change_of_leadership_counts_by_what_began_it_and_without_a_cause_not_at_all() -> None:
     tally = Tally()
-    tally.leadership_changed((), is_led=True)
+    tally.leadership_changed((), was_led=False)
     assert tally.changes_so_far() == ({}, ())
-    tally.leadership_changed((Cause.FETCH_TIMEOUT, Cause.PRE_VOTES_WON), is_led=False)
-    tally.leadership_changed((Cause.VOTES_WON,), is_led=True)
-    tally.leadership_changed((Cause.FETCH_TIMEOUT,), is_led=False)
-    tally.leadership_changed((), is_led=False)
+    tally.leadership_changed((Cause.FETCH_TIMEOUT, Cause.PRE_VOTES_WON), was_led=True)
+    tally.leadership_changed((Cause.VOTES_WON,), was_led=False)
+    tally.leadership_changed((Cause.FETCH_TIMEOUT,), was_led=True)
+    tally.leadership_changed((), was_led=False)
     assert tally.changes_so_far() == ({Cause.FETCH_TIMEOUT: 2, Cause.VOTES_WON: 1}, (Cause.FETCH_TIMEOUT,))
 
 
 def test_why_a_leader_was_elected_begins_with_why_the_one_before_was_lost() -> None:
     tally = Tally()
     lost = (Cause.LEADER_GONE, Cause.PRE_VOTES_WON)
-    tally.leadership_changed(lost, is_led=False)
-    tally.leadership_changed((Cause.VOTES_WON,), is_led=True)
+    tally.leadership_changed(lost, was_led=True)
+    tally.leadership_changed((Cause.VOTES_WON,), was_led=False)
     assert tally.latest_causes == (*lost, Cause.VOTES_WON)
-    tally.leadership_changed((Cause.LEADER_OF_HIGHER_EPOCH,), is_led=True)
+    tally.leadership_changed((Cause.LEADER_OF_HIGHER_EPOCH,), was_led=True)
     assert tally.latest_causes == (Cause.LEADER_OF_HIGHER_EPOCH,)

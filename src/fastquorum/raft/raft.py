@@ -349,7 +349,7 @@ class Raft:
         if now != self._announced:
             was_led = self._announced is not None and self._announced.leader_id != NO_NODE
             if was_led or leader_id != NO_NODE:  # else another epoch without a leader: that hides no earlier cause
-                core.tally.leadership_changed(now.causes, is_led=now.leader_id != NO_NODE)
+                core.tally.leadership_changed(now.causes, was_led=was_led)
             self._announced = now
             core.causes.clear()
             core.emit(now)

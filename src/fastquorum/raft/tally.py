@@ -50,7 +50,6 @@ class Tally:
     def __init__(self) -> None:
         self.latest_causes: tuple[Cause, ...] = ()
         """Why leadership changed last, in order, from the loss of the leader before on; any thread may look at it."""
-        self._is_leaderless = False
         self._changes: Counter[Cause] = Counter()
         self._stood = self._won = self._role_changes = self._timed = 0
         self._latency_us: Micros = 0
@@ -72,13 +71,12 @@ class Tally:
                 self._latest.append(election)
             self._standing_since_us = -1
 
-    def leadership_changed(self, causes: tuple[Cause, ...], *, is_led: bool) -> None:
+    def leadership_changed(self, causes: tuple[Cause, ...], *, was_led: bool) -> None:
         """Count it by what began it. Without a cause it is what was known at the start, or another endpoint. The causes
         of an election follow those for which the leader before was lost."""
         if causes:
             self._changes[causes[0]] += 1
-            self.latest_causes = (*self.latest_causes, *causes) if self._is_leaderless and is_led else causes
-        self._is_leaderless = not is_led
+            self.latest_causes = causes if was_led else (*self.latest_causes, *causes)
 
     def changes_so_far(self) -> LeadershipChanges:
         return LeadershipChanges(dict(self._changes), self.latest_causes)
