@@ -86,7 +86,7 @@ def test_a_replica_that_has_stopped_says_why_until_it_is_closed(one: sync.Quorum
     for path in ("/healthz", "/readyz"):
         found = get(endpoint, path)
         assert (found.status, found.body) == (503, "the replica has stopped: the moon fell down\n")
-    assert get(endpoint, "/metrics").body.endswith("fastquorum_up 0\n")
+    assert get(endpoint, "/metrics").body.endswith("fastquorum_up 0.0\n")
     one.close()
     assert refuses(endpoint)
 
@@ -114,7 +114,7 @@ def test_a_thread_that_does_not_come_back_is_no_life(tmp_path: Path, monkeypatch
         one.wait_ready(WAIT_S)
         with one._node._lock:
             assert get(one.metrics_endpoint, "/readyz").body.startswith("the replica's thread does not answer")
-            assert get(one.metrics_endpoint, "/metrics").body.endswith("fastquorum_up 0\n")
+            assert get(one.metrics_endpoint, "/metrics").body.endswith("fastquorum_up 0.0\n")
             wait_until(lambda: get(one.metrics_endpoint, "/healthz").status == 503)
             assert "has not answered for" in get(one.metrics_endpoint, "/healthz").body
         wait_until(lambda: get(one.metrics_endpoint, "/healthz").status == 200)

@@ -4,12 +4,16 @@ Source: Prometheus, "Exposition formats".
 """
 
 import math
-import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from fastquorum.observe.catalogue import METRICS
-from fastquorum.observe.families import US_PER_S, Labels, Metric, MetricPoint, NodeView
+from fastquorum.observe.families import US_PER_S, Metric, MetricPoint, NodeView
 from fastquorum.observe.own import UP, UP_HELP
 from fastquorum.observe.stages import StageCounts
 
@@ -17,68 +21,48 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _UP: Final = Metric(UP, "gauge", UP_HELP, lambda _: ())
 ALL: Final = (_UP, *METRICS)
 """Everything that a page may hold."""
-_LINE: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)(?: -?\d+)?")
-_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?')
-_ESCAPES: Final = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
 def page(view: NodeView | None) -> str:
-    """Everything that is known; None: that the replica does not answer."""
-    lines = list(_lines(_UP, [MetricPoint(float(view is not None))]))
-    if view is not None:
-        for metric in METRICS:
-            lines += _lines(metric, list(metric.points(view)))
-    return "\n".join(lines) + "\n"
+    """Return everything that is known; None: the replica does not answer."""
+    registry = CollectorRegistry()
+    registry.register(_View(view))
+    return generate_latest(registry).decode()
 
 
-def _lines(metric: Metric, points: list[MetricPoint]) -> Iterator[str]:
-    if not points:
-        return
-    yield f"# HELP {metric.name} {_escaped(metric.help)}"
-    yield f"# TYPE {metric.name} {metric.kind}"
+class _View:
+    """What is known at one moment, as families of samples."""
+
+    def __init__(self, view: NodeView | None) -> None:
+        self._view = view
+
+    def collect(self) -> Iterator[Family]:
+        yield _family(_UP, [MetricPoint(float(self._view is not None))])
+        if self._view is not None:
+            families = (_family(metric, metric.points(self._view)) for metric in METRICS)
+            yield from (each for each in families if each.samples)
+
+
+def _family(metric: Metric, points: Iterable[MetricPoint]) -> Family:
+    family = Family(metric.name.removesuffix("_total"), metric.help, metric.kind)  # a counter gets its `_total` back
     for point in points:
+        labels = dict(point.labels)
         if isinstance(point.value, StageCounts):
-            yield from _histogram(metric.name, point.labels, point.value)
+            _add_histogram(family, labels, point.value)
         else:
-            yield _sample(metric.name + point.suffix, point.labels, point.value)
+            family.add_sample(metric.name + point.suffix, labels, point.value)
+    return family
 
 
-def _histogram(name: str, labels: Labels, stage: StageCounts) -> Iterator[str]:
-    for bound_us, upto in stage.buckets:
-        yield _sample(f"{name}_bucket", (*labels, ("le", _number(bound_us / US_PER_S))), upto)
-    yield _sample(f"{name}_bucket", (*labels, ("le", "+Inf")), stage.count)
-    yield _sample(f"{name}_sum", labels, stage.sum_us / US_PER_S)
-    yield _sample(f"{name}_count", labels, stage.count)
-
-
-def _sample(name: str, labels: Labels, value: float) -> str:
-    shown = ",".join(f'{key}="{_quoted(text)}"' for key, text in labels)
-    return f"{name}{{{shown}}} {_number(value)}" if shown else f"{name} {_number(value)}"
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _quoted(text: str) -> str:
-    return _escaped(text).replace('"', '\\"')
+def _add_histogram(family: Family, labels: dict[str, str], stage: StageCounts) -> None:
+    for bound_us, upto in (*stage.buckets, (math.inf, stage.count)):
+        bound = "+Inf" if math.isinf(bound_us) else f"{bound_us / US_PER_S:g}"
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, upto)
+    family.add_sample(f"{family.name}_sum", labels, stage.sum_us / US_PER_S)
+    family.add_sample(f"{family.name}_count", labels, stage.count)
 
 
 # --- read back --------------------------------------------------------------------------------------------------------
-
-
-class Sample(NamedTuple):
-    """One line."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
 
 
 class Samples:
@@ -112,17 +96,8 @@ class Samples:
 
 
 def parse(text: str) -> Samples:
-    """Parse any page in this format. ValueError names a line that does not fit."""
-    return Samples(_sample_of(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-
-
-def _sample_of(line: str) -> Sample:
-    match = _LINE.fullmatch(line.strip())
-    if match is None:
-        raise ValueError(f"not a line of metrics: {line[:80]!r}")
-    name, labels, value = match.groups()
-    pairs = {
-        key: re.sub(r"\\.", lambda each: _ESCAPES.get(each[0], each[0]), text)
-        for key, text in _LABEL.findall(labels or "")
-    }
-    return Sample(name, pairs, float(value))
+    """Parse any page in this format; ValueError if it is not one."""
+    try:
+        return Samples(sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    except (ValueError, IndexError) as error:  # the parser indexes past the end of some broken labels
+        raise ValueError(f"not a page of metrics: {error}") from error

@@ -7,9 +7,11 @@ The replica is asked, never waited for beyond a second. Sources: RFC 9112; Kuber
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
+
+import h11
 
 from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.io.sockets.accepting import Acceptor
@@ -145,24 +147,23 @@ class MetricsServer:
                 writer.write(await self._response(reader))
                 await writer.drain()
                 await _until_the_client_is_through(reader, writer)
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+        except (TimeoutError, ConnectionError):
             writer.transport.abort()  # no client waits for a response
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=REQUEST_BYTES_MAX)
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            return _encoded(HttpResponse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long\n"))
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _encoded(HttpResponse(HTTPStatus.BAD_REQUEST, "this is not an HTTP/1 request\n"))
-        method, target, _ = words
-        if method not in ("GET", "HEAD"):
-            return _encoded(
-                HttpResponse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n"), ("Allow: GET, HEAD",)
-            )
-        answer = await self._answer(target.partition("?")[0])
-        return _encoded(answer, has_body=method == "GET")
+            while (request := http.next_event()) is h11.NEED_DATA:
+                http.receive_data(await reader.read(REQUEST_BYTES_MAX))
+        except h11.RemoteProtocolError as error:
+            return _encoded(http, HttpResponse(HTTPStatus(error.error_status_hint), f"{error}\n"))
+        if not isinstance(request, h11.Request):
+            raise ConnectionAbortedError  # the client has left without a request
+        if request.method not in (b"GET", b"HEAD"):
+            refusal = HttpResponse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n")
+            return _encoded(http, refusal, [("Allow", "GET, HEAD")])
+        answer = await self._answer(request.target.decode("latin-1").partition("?")[0])
+        return _encoded(http, answer, has_body=request.method == b"GET")
 
     async def _answer(self, path: str) -> HttpResponse:
         answers: dict[str, Callable[[], Awaitable[HttpResponse]]] = {
@@ -238,14 +239,15 @@ def _verdict(verdict: HealthVerdict) -> HttpResponse:
     return HttpResponse(HTTPStatus.OK if verdict.is_good else HTTPStatus.SERVICE_UNAVAILABLE, verdict.reason + "\n")
 
 
-def _encoded(answer: HttpResponse, headers: tuple[str, ...] = (), *, has_body: bool = True) -> bytes:
+def _encoded(
+    http: h11.Connection, answer: HttpResponse, headers: Sequence[tuple[str, str]] = (), *, has_body: bool = True
+) -> bytes:
     body = answer.body.encode()
-    lines = (
-        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
-        f"Content-Type: {answer.content_type}",
-        f"Content-Length: {len(body)}",
-        "Cache-Control: no-store",
-        "Connection: close",
-        *headers,
+    common = (
+        ("Content-Type", answer.content_type),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("Connection", "close"),
     )
-    return "\r\n".join((*lines, "", "")).encode() + (body if has_body else b"")
+    head = h11.Response(status_code=answer.status, headers=[*common, *headers], reason=answer.status.phrase)
+    return (http.send(head) or b"") + (body if has_body else b"")
