@@ -31,7 +31,7 @@ def page(view: NodeView | None) -> str:
 
 
 class _View:
-    """What is known at one moment, as families of samples."""
+    """Families of samples of one moment, as prometheus-client collects them."""
 
     def __init__(self, view: NodeView | None) -> None:
         self._view = view
