@@ -10,6 +10,7 @@ from fastquorum.errors import UsageError
 from fastquorum.types import NodeId
 
 Numbers = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NOBODY: Final = -1
 """Stands in place of a broker: no leader, or no further replica."""
@@ -135,22 +136,32 @@ class Layout(NamedTuple):
         if twice.any():
             raise UsageError(f"partition {int(np.flatnonzero(twice)[0])} has a replica twice")
 
-    def replica_counts(self) -> npt.NDArray[np.int64]:
+    def replica_counts(self) -> Ints:
         """Return the number of replicas of each broker."""
         return counts(self.replicas, self.brokers.total)
 
-    def leader_counts(self) -> npt.NDArray[np.int64]:
+    def leader_counts(self) -> Ints:
         """Return the number of partitions that each broker leads now."""
         return counts(self.leaders, self.brokers.total)
 
-    def preferred_counts(self) -> npt.NDArray[np.int64]:
+    def preferred_counts(self) -> Ints:
         """Return the number of partitions that each broker is to lead."""
         return counts(self.replicas[:, :1], self.brokers.total)
 
 
-def counts(places: Numbers, broker_count: int) -> npt.NDArray[np.int64]:
+def counts(places: Numbers, broker_count: int) -> Ints:
     """Return how often each broker is named; NOBODY is not counted."""
     return np.bincount(places.ravel() + 1, minlength=broker_count + 1)[1:]
+
+
+def grouped(places: Numbers, is_member: Flags, count: int) -> tuple[Ints, Ints]:
+    """Return the partitions of each place below `count`, place by place, and where each place's begin. `is_member`:
+    which of the named places count."""
+    flat = np.flatnonzero(is_member)
+    of_each = places.ravel()[flat]
+    ends = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(of_each, minlength=count), out=ends[1:])
+    return (flat // max(places.shape[1], 1))[np.argsort(of_each, kind="stable")], ends
 
 
 def racks_of(brokers: Brokers, replicas: Numbers) -> Numbers:
@@ -158,17 +169,17 @@ def racks_of(brokers: Brokers, replicas: Numbers) -> Numbers:
     return np.append(brokers.racks, np.int32(NOBODY))[replicas]
 
 
-def spread(brokers: Brokers, replicas: Numbers) -> npt.NDArray[np.int64]:
+def spread(brokers: Brokers, replicas: Numbers) -> Ints:
     """Return in how many racks each partition's replicas are; shape (partitions,)."""
     return distinct(racks_of(brokers, replicas))
 
 
-def distinct(values: Numbers) -> npt.NDArray[np.int64]:
+def distinct(values: Numbers) -> Ints:
     """Return how many different values each row has; NOBODY does not count."""
     if values.shape[1] == 0:
         return np.zeros(len(values), np.int64)
     ordered = np.sort(values, axis=1)
     is_new = ordered != NOBODY
     is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    found: npt.NDArray[np.int64] = is_new.sum(axis=1)
+    found: Ints = is_new.sum(axis=1)
     return found

@@ -1,15 +1,12 @@
 """Reorders replicas until brokers lead about as much: the first replica is to lead. No data moves."""
 
-import math
-
 import numpy as np
-import numpy.typing as npt
 
-from fastquorum.controller.planning.layout import NOBODY, Flags, counts
+from fastquorum.controller.planning.layout import NOBODY, Flags, Ints, counts
+from fastquorum.controller.planning.leveling import Bounds
 from fastquorum.controller.planning.working_placement import WorkingPlacement
 
 _ROUNDS_MAX = 8
-Ints = npt.NDArray[np.int64]
 
 
 def balance_leaders(placement: WorkingPlacement, is_fixed: Flags, tolerance: float) -> Ints:
@@ -20,7 +17,7 @@ def balance_leaders(placement: WorkingPlacement, is_fixed: Flags, tolerance: flo
         return np.zeros(0, np.int64)
     replicas, is_usable = placement.replicas, placement.brokers.is_active
     led = counts(replicas[:, :1], placement.brokers.total)
-    high = _high(int(led[placement.usable].sum()), len(placement.usable), tolerance)
+    high = Bounds.of(int(led[placement.usable].sum()), len(placement.usable), tolerance).high
     changed: list[int] = []
     for _ in range(_ROUNDS_MAX):
         over = np.flatnonzero((led > high) & is_usable)
@@ -34,11 +31,6 @@ def balance_leaders(placement: WorkingPlacement, is_fixed: Flags, tolerance: flo
         if len(changed) == before:
             break
     return np.unique(np.array(changed, np.int64))
-
-
-def _high(total: int, brokers: int, tolerance: float) -> int:
-    mean = total / brokers
-    return max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9))
 
 
 def _hand_over(placement: WorkingPlacement, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:

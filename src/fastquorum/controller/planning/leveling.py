@@ -10,24 +10,24 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastquorum.controller.planning.layout import NOBODY, Flags, racks_of
-from fastquorum.controller.planning.working_placement import WorkingPlacement, by_broker
+from fastquorum.controller.planning.layout import NOBODY, Flags, Ints, grouped, racks_of
+from fastquorum.controller.planning.working_placement import WorkingPlacement
 
 _ROUNDS_MAX: Final = 8
 """Most rounds: a move within a rack may make room for one that had no target before."""
 _FAILURES_MAX: Final = 64
 """Failed tries with partitions of a broker before the movable ones are looked for again."""
-Ints = npt.NDArray[np.int64]
 
 
-class _Bounds(NamedTuple):
+class Bounds(NamedTuple):
+    """The least and the most that a broker may have."""
+
     low: int
     high: int
 
     @classmethod
-    def of(cls, total: int, brokers: int, tolerance: float) -> "_Bounds":
+    def of(cls, total: int, brokers: int, tolerance: float) -> "Bounds":
         mean = total / max(brokers, 1)
         # Whole replicas: whoever has the average rounded up or down is within any tolerance.
         low = min(math.floor(mean), math.ceil(mean * (1 - tolerance) - 1e-9))
@@ -40,14 +40,14 @@ def balance_replicas(placement: WorkingPlacement, is_fixed: Flags, tolerance: fl
         return np.zeros(0, np.int64)
     changed: list[int] = []
     # The load of a whole cluster: brokers that are not active count for nothing on either side.
-    bounds = _Bounds.of(int(placement.load[placement.usable].sum()), len(placement.usable), tolerance)
+    bounds = Bounds.of(int(placement.load[placement.usable].sum()), len(placement.usable), tolerance)
     for _ in range(_ROUNDS_MAX):
         before = len(changed)
         changed += _level(placement, is_fixed, placement.usable, bounds, _anywhere(placement))
         for rack in sorted(placement.usable_racks) if len(placement.members) > 1 else ():
             places = placement.members[rack][placement.brokers.is_active[placement.members[rack]]]
-            inside = _Bounds.of(int(placement.load[places].sum()), len(places), tolerance)
-            within = _Bounds(min(inside.low, bounds.low), max(inside.high, bounds.high))
+            inside = Bounds.of(int(placement.load[places].sum()), len(places), tolerance)
+            within = Bounds(min(inside.low, bounds.low), max(inside.high, bounds.high))
             changed += _level(placement, is_fixed, places, within, _in_rack(placement))
         if len(changed) == before:
             break
@@ -92,10 +92,10 @@ def _in_rack(placement: WorkingPlacement) -> _Way:
     return _Way(placement.least_in_rack_of, hopeful)
 
 
-def _level(placement: WorkingPlacement, is_fixed: Flags, places: Ints, bounds: _Bounds, way: _Way) -> Iterator[int]:
+def _level(placement: WorkingPlacement, is_fixed: Flags, places: Ints, bounds: Bounds, way: _Way) -> Iterator[int]:
     if len(places) == 0 or not ((placement.load[places] > bounds.high) | (placement.load[places] < bounds.low)).any():
         return
-    rows, ends = by_broker(placement.replicas, placement.brokers.total)
+    rows, ends = grouped(placement.replicas, placement.replicas != NOBODY, placement.brokers.total)
 
     def held(place: int) -> Ints:
         found = rows[ends[place] : ends[place + 1]]

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastquorum.controller.planning.layout import NOBODY, Flags, Layout, Numbers, counts, racks_of
+from fastquorum.controller.planning.layout import NOBODY, Flags, Ints, Layout, Numbers, counts, grouped, racks_of
 
 
 class Loss(NamedTuple):
@@ -31,7 +30,7 @@ class Loss(NamedTuple):
     """Partitions that would fall below their least ISR: writes with acks=all fail."""
     heirs: Numbers
     """Places of the brokers that would take over leadership; the one with the most partitions first."""
-    inherited: npt.NDArray[np.int64]
+    inherited: Ints
     """The number of partitions that each of them would get."""
     most_led: int
     """Most partitions that one broker would lead then."""
@@ -45,7 +44,7 @@ def loss_of_each(layout: Layout, *, of_racks: bool = False) -> Iterator[Loss]:
     brokers = layout.brokers
     domains = racks_of(brokers, layout.replicas) if of_racks else layout.replicas
     count = len(brokers.rack_names) if of_racks else brokers.total
-    rows, ends = _by_domain(domains, count)
+    rows, ends = grouped(domains, _is_first(domains), count)
     led = layout.leader_counts()
     state = _State(layout)
     domain_of = brokers.racks if of_racks else np.arange(brokers.total, dtype=np.int32)
@@ -66,28 +65,15 @@ class _State:
         self.is_under: Flags = self.in_sync.sum(axis=1) < layout.min_isr
 
 
-def _by_domain(domains: Numbers, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the partitions of each domain, each once, domain by domain; and where each domain begins."""
-    width = domains.shape[1]
-    is_first = domains != NOBODY
-    for slot in range(1, width):
+def _is_first(domains: Numbers) -> Flags:
+    """Return whether each one is the first of its domain in its partition."""
+    is_first: Flags = domains != NOBODY
+    for slot in range(1, domains.shape[1]):
         is_first[:, slot] &= (domains[:, :slot] != domains[:, slot, None]).all(axis=1)
-    flat = np.flatnonzero(is_first)
-    of_each = domains.ravel()[flat]
-    order = np.argsort(of_each, kind="stable")
-    ends = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(of_each, minlength=count), out=ends[1:])
-    return (flat // max(width, 1))[order], ends
+    return is_first
 
 
-def _loss(
-    state: _State,
-    lost: int,
-    rows: npt.NDArray[np.int64],
-    is_lost: Flags,
-    led: npt.NDArray[np.int64],
-    lost_brokers: Flags,
-) -> Loss:
+def _loss(state: _State, lost: int, rows: Ints, is_lost: Flags, led: Ints, lost_brokers: Flags) -> Loss:
     layout = state.layout
     replicas, leaders = layout.replicas[rows], layout.leaders[rows]
     in_sync, eligible = state.in_sync[rows] & ~is_lost, state.eligible[rows] & ~is_lost

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastquorum.controller.planning.layout import NOBODY, Brokers, Flags, Layout, Numbers
+from fastquorum.controller.planning.layout import NOBODY, Flags, Ints, Layout, Numbers
 from fastquorum.controller.planning.leading import balance_leaders
 from fastquorum.controller.planning.leveling import balance_replicas
 from fastquorum.controller.planning.working_placement import WorkingPlacement
@@ -47,7 +47,7 @@ ALL: Final = Limits()
 class Plan(NamedTuple):
     """The planned changes, by ascending partitions."""
 
-    partitions: npt.NDArray[np.int64]
+    partitions: Ints
     """The changed partitions, by their number in the layout; shape (changed,)."""
     before: Numbers
     after: Numbers
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     """The `Reason` of each change, shape (changed,)."""
     moved_replicas: int
     """Replicas that come to a broker without one of the partition."""
-    stuck: npt.NDArray[np.int64]
+    stuck: Ints
     """Partitions with a dead replica that no plan can repair: without a leader no new replica could ever be in sync; or
     every broker that is left has a replica already."""
     skipped: int
@@ -97,7 +97,7 @@ def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
 
 def _replace_dead(
     placement: WorkingPlacement, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
-) -> npt.NDArray[np.int64]:
+) -> Ints:
     """Replace each dead replica in its place of the order; return the partitions where that is impossible."""
     is_dead = np.append(dead, False)[placement.replicas]
     stuck = []
@@ -137,11 +137,7 @@ def _skipped(placement: WorkingPlacement, dead: Flags, layout: Layout, limits: L
 
 
 def _plan(
-    layout: Layout,
-    placement: WorkingPlacement,
-    reasons: npt.NDArray[np.int8],
-    stuck: npt.NDArray[np.int64],
-    skipped: int,
+    layout: Layout, placement: WorkingPlacement, reasons: npt.NDArray[np.int8], stuck: Ints, skipped: int
 ) -> Plan:
     rows = np.flatnonzero((placement.replicas != layout.replicas).any(axis=1))
     before, after = layout.replicas[rows], placement.replicas[rows]
@@ -165,12 +161,7 @@ def _done(layout: Layout, replicas: Numbers) -> Layout:
         is_new &= ~is_it
     in_sync |= is_new
     stays = ((replicas == layout.leaders[:, None]) & (replicas != NOBODY)).any(axis=1) | (layout.leaders == NOBODY)
-    good = in_sync & _active(layout.brokers, replicas)
+    good = in_sync & np.append(layout.brokers.is_active, False)[replicas]
     heirs = replicas[np.arange(len(replicas)), good.argmax(axis=1)] if width else layout.leaders
     leaders = np.where(stays, layout.leaders, np.where(good.any(axis=1), heirs, NOBODY)).astype(np.int32)
     return layout._replace(replicas=replicas, in_sync=in_sync, eligible=eligible, leaders=leaders)
-
-
-def _active(brokers: Brokers, replicas: Numbers) -> Flags:
-    found: Flags = np.append(brokers.is_active, False)[replicas]
-    return found

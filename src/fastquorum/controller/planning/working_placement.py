@@ -3,9 +3,18 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from fastquorum.controller.planning.layout import NOBODY, Flags, Layout, Numbers, counts, racks_of, spread
+from fastquorum.controller.planning.layout import (
+    NOBODY,
+    Flags,
+    Ints,
+    Layout,
+    Numbers,
+    counts,
+    distinct,
+    racks_of,
+    spread,
+)
 
 _NEVER: Final = 1 << 60
 """The load of a broker that must not be chosen."""
@@ -18,7 +27,7 @@ class WorkingPlacement:
         brokers = layout.brokers
         self.brokers: Final = brokers
         self.replicas: Numbers = layout.replicas.copy()
-        self.load: npt.NDArray[np.int64] = counts(self.replicas, brokers.total)
+        self.load: Ints = counts(self.replicas, brokers.total)
         """The number of replicas of each broker."""
         self.usable: Final = np.flatnonzero(brokers.is_active)
         """The places of brokers that may get replicas."""
@@ -27,7 +36,7 @@ class WorkingPlacement:
         self.members: Final = members
         """The places of each rack's brokers."""
         self.usable_racks: Final = frozenset(self.racks[each] for each in self.usable.tolist())
-        self._score: npt.NDArray[np.int64] = np.where(brokers.is_active, self.load, _NEVER)
+        self._score: Ints = np.where(brokers.is_active, self.load, _NEVER)
 
     def move(self, row: int, slot: int, place: int) -> None:
         """Move a replica to another broker."""
@@ -84,10 +93,7 @@ class WorkingPlacement:
         racks = racks_of(self.brokers, self.replicas)
         is_usable = np.zeros(len(self.members) + 1, np.bool_)
         is_usable[sorted(self.usable_racks)] = True
-        has = np.sort(np.where(is_usable[racks], racks, NOBODY), axis=1)
-        is_new = has != NOBODY
-        is_new[:, 1:] &= has[:, 1:] != has[:, :-1]
-        free = len(self.usable_racks) - is_new.sum(axis=1)
+        free = len(self.usable_racks) - distinct(np.where(is_usable[racks], racks, NOBODY))
         shares = spread(self.brokers, self.replicas) < (self.replicas != NOBODY).sum(axis=1)
         found: Flags = shares & (free > 0)
         return found
@@ -102,13 +108,3 @@ class WorkingPlacement:
                 score[each] = _NEVER
         best = int(score.argmin()) if len(score) else NOBODY
         return best if best != NOBODY and score[best] < _NEVER else NOBODY
-
-
-def by_broker(replicas: Numbers, broker_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the partitions with a replica on each broker, broker by broker; and where each broker's begin."""
-    flat = np.flatnonzero(replicas != NOBODY)
-    of_each = replicas.ravel()[flat]
-    order = np.argsort(of_each, kind="stable")
-    ends = np.zeros(broker_count + 1, np.int64)
-    np.cumsum(np.bincount(of_each, minlength=broker_count), out=ends[1:])
-    return (flat // max(replicas.shape[1], 1))[order], ends
