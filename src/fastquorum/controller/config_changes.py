@@ -69,21 +69,13 @@ def incremental_alter_configs(
 ) -> Decision:
     """Decide an IncrementalAlterConfigs; each resource is answered for itself. A broker has checked what it
     forwards."""
-    answer = IncrementalAlterConfigsResponse()
-    make_result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    change = _Change(_operated, is_forwarded)
-    records = _altered(state, request.resources, change, answer.responses, make_result)
-    return Decision(answer, [] if request.validate_only else records)
+    return _altered(state, request, IncrementalAlterConfigsResponse(), _Change(_operated, is_forwarded))
 
 
 def alter_configs(state: ControllerState, request: AlterConfigsRequest, *, is_forwarded: bool = False) -> Decision:
     """Decide an AlterConfigs, which unsets each value that it does not name; each resource is answered for itself. A
     broker has checked what it forwards."""
-    answer = AlterConfigsResponse()
-    make_result = AlterConfigsResponse.AlterConfigsResourceResponse
-    change = _Change(_replaced, is_forwarded)
-    records = _altered(state, request.resources, change, answer.responses, make_result)
-    return Decision(answer, [] if request.validate_only else records)
+    return _altered(state, request, AlterConfigsResponse(), _Change(_replaced, is_forwarded))
 
 
 class _Change(NamedTuple):
@@ -95,13 +87,12 @@ class _Change(NamedTuple):
 
 def _altered(
     state: ControllerState,
-    resources: Iterable[Any],
+    request: IncrementalAlterConfigsRequest | AlterConfigsRequest,
+    answer: IncrementalAlterConfigsResponse | AlterConfigsResponse,
     change: _Change,
-    responses: list[Any],
-    make_result: Callable[..., Any],
-) -> list[Message]:
-    """Return the records, and add a response for each resource; a resource that is named twice gets one."""
-    resources = list(resources)
+) -> Decision:
+    """Decide the request, and add a response for each resource; a resource that is named twice gets one."""
+    resources: list[Any] = list(request.resources)
     times = Counter(_resource(each) for each in resources if not _may_repeat(each, change))
     answered = set[Resource]()
     has_much = _pattern_chars(resources) > PATTERN_CHARS_MAX
@@ -111,8 +102,7 @@ def _altered(
         if times[resource] > 1 and resource in answered:
             continue
         answered.add(resource)
-        response = make_result(resource_type=resource.type, resource_name=resource.name, error_message=None)
-        responses.append(response)
+        response = _added(answer, each)
         try:
             if times[resource] > 1:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
@@ -122,7 +112,27 @@ def _altered(
             records += _of_one(state, resource, each, change)
         except TopicFault as fault:
             response.error_code, response.error_message = fault.code, str(fault)
-    return [*records, *_cleared(state, records)]
+    return Decision(answer, [] if request.validate_only else [*records, *_cleared(state, records)])
+
+
+def not_altered(
+    request: IncrementalAlterConfigsRequest | AlterConfigsRequest, code: ErrorCode, text: str
+) -> IncrementalAlterConfigsResponse | AlterConfigsResponse:
+    """Return the error for each resource."""
+    is_incremental = isinstance(request, IncrementalAlterConfigsRequest)
+    answer = IncrementalAlterConfigsResponse() if is_incremental else AlterConfigsResponse()
+    for each in request.resources:
+        response = _added(answer, each)
+        response.error_code, response.error_message = code, text or None
+    return answer
+
+
+def _added(answer: IncrementalAlterConfigsResponse | AlterConfigsResponse, requested: Any) -> Any:
+    """Add an answer for a resource, without an error; return it."""
+    kind, name = requested.resource_type, requested.resource_name
+    response = answer.AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_message=None)
+    answer.responses.append(response)  # type: ignore[arg-type]  # of its own kind
+    return response
 
 
 def _resource(requested: Any) -> Resource:
@@ -218,7 +228,8 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
             if resource.name and _BROKER_ID.fullmatch(resource.name) is None:
                 text = "Unable to parse broker name as a base 10 number."
                 raise TopicFault(ErrorCode.INVALID_REQUEST, text)
-            if resource.name and not _is_registered(state, int(resource.name)):
+            nodes = (state.image.brokers, state.image.controllers)
+            if resource.name and not any(int(resource.name) in each for each in nodes):
                 text = f"No node with id {resource.name} found."
                 raise TopicFault(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
         case ResourceType.GROUP:
@@ -231,10 +242,6 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
         case _:
             raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
-
-
-def _is_registered(state: ControllerState, node_id: int) -> bool:
-    return node_id in state.image.brokers or node_id in state.image.controllers
 
 
 def _check_value(state: ControllerState, resource: Resource, name: str, value: str | None) -> None:

@@ -9,40 +9,13 @@ from typing import Final, TypeAlias
 
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
-from fastquorum.wire.messages.acls import (
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-    DescribeAclsRequest,
-    DescribeAclsResponse,
-)
-from fastquorum.wire.messages.credentials import (
-    CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
-)
-from fastquorum.wire.messages.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
+from fastquorum.wire.messages import acls, credentials, sasl
 
-AclRequest: TypeAlias = CreateAclsRequest | DeleteAclsRequest | DescribeAclsRequest
-TokenRequest: TypeAlias = CreateDelegationTokenRequest | RenewDelegationTokenRequest | ExpireDelegationTokenRequest
-SaslRequest: TypeAlias = SaslHandshakeRequest | SaslAuthenticateRequest
-BrokersRequest: TypeAlias = DescribeDelegationTokenRequest | DescribeUserScramCredentialsRequest
-_NO_AUTHORIZER: Final = "No authorizer is configured here."
-_NO_SASL: Final = "Authentication is not enabled here."
-_BROKERS_KNOW: Final = "Brokers serve this, controllers do not."
+TokenRequest: TypeAlias = (
+    credentials.CreateDelegationTokenRequest
+    | credentials.RenewDelegationTokenRequest
+    | credentials.ExpireDelegationTokenRequest
+)
 _USER: Final = "User"
 _ANONYMOUS: Final = "ANONYMOUS"
 _REQUESTER_VERSION_MIN: Final = 3
@@ -57,57 +30,52 @@ def answered_anywhere(message: Message, version: int, *, is_forwarded: bool) -> 
     client of a request that it forwards.
     """
     match message:
-        case CreateAclsRequest() | DeleteAclsRequest() | DescribeAclsRequest():
-            return no_acls(message, ErrorCode.SECURITY_DISABLED, _NO_AUTHORIZER)
-        case CreateDelegationTokenRequest() | RenewDelegationTokenRequest() | ExpireDelegationTokenRequest():
-            if not is_forwarded:
-                return no_token(message, version, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, _NEVER_MS)
-        case SaslHandshakeRequest() | SaslAuthenticateRequest():
-            return no_sasl(message, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
-        case DescribeDelegationTokenRequest() | DescribeUserScramCredentialsRequest():
-            return brokers_serve(message, ErrorCode.UNKNOWN_SERVER_ERROR, _BROKERS_KNOW)
+        case acls.CreateAclsRequest() | acls.DeleteAclsRequest() | acls.DescribeAclsRequest():
+            return refused(message, ErrorCode.SECURITY_DISABLED, "No authorizer is configured here.")
+        case sasl.SaslHandshakeRequest() | sasl.SaslAuthenticateRequest():
+            return refused(message, ErrorCode.ILLEGAL_SASL_STATE, "Authentication is not enabled here.")
+        case credentials.DescribeDelegationTokenRequest() | credentials.DescribeUserScramCredentialsRequest():
+            return refused(message, ErrorCode.UNKNOWN_SERVER_ERROR, "Brokers serve this, controllers do not.")
+    if isinstance(message, TokenRequest) and not is_forwarded:
+        return no_token(message, version, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, _NEVER_MS)
     return None
 
 
-def no_sasl(message: SaslRequest, code: ErrorCode, text: str) -> Message:
-    """Return the error, and no mechanism."""
-    if isinstance(message, SaslHandshakeRequest):
-        return SaslHandshakeResponse(error_code=code)
-    return SaslAuthenticateResponse(error_code=code, error_message=text)
-
-
-def brokers_serve(message: BrokersRequest, code: ErrorCode, text: str) -> Message:
-    """Return the error, on top and for each user that the request names."""
-    if isinstance(message, DescribeDelegationTokenRequest):
-        return DescribeDelegationTokenResponse(error_code=code)
-    make_result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
-    results = [make_result(error_code=code, error_message=text) for _ in message.users or ()]
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=text, results=results)
-
-
-def no_acls(message: AclRequest, code: ErrorCode, text: str) -> Message:
-    """Return the error for each entry to be made, for each filter, or on top."""
+def refused(message: Message, code: ErrorCode, text: str) -> Message | None:
+    """Return the error for each entry to be made, for each filter, for each named user, or on top; None if it is
+    another request."""
     match message:
-        case CreateAclsRequest():
-            made = CreateAclsResponse.AclCreationResult
-            return CreateAclsResponse(results=[made(error_code=code, error_message=text) for _ in message.creations])
-        case DeleteAclsRequest():
-            gone = DeleteAclsResponse.DeleteAclsFilterResult
-            results = [gone(error_code=code, error_message=text) for _ in message.filters]
-            return DeleteAclsResponse(filter_results=results)
-        case DescribeAclsRequest():
-            return DescribeAclsResponse(error_code=code, error_message=text)
+        case acls.CreateAclsRequest():
+            made = acls.CreateAclsResponse.AclCreationResult(error_code=code, error_message=text)
+            return acls.CreateAclsResponse(results=[made for _ in message.creations])
+        case acls.DeleteAclsRequest():
+            gone = acls.DeleteAclsResponse.DeleteAclsFilterResult(error_code=code, error_message=text)
+            return acls.DeleteAclsResponse(filter_results=[gone for _ in message.filters])
+        case acls.DescribeAclsRequest():
+            return acls.DescribeAclsResponse(error_code=code, error_message=text)
+        case sasl.SaslHandshakeRequest():
+            return sasl.SaslHandshakeResponse(error_code=code)
+        case sasl.SaslAuthenticateRequest():
+            return sasl.SaslAuthenticateResponse(error_code=code, error_message=text)
+        case credentials.DescribeDelegationTokenRequest():
+            return credentials.DescribeDelegationTokenResponse(error_code=code)
+        case credentials.DescribeUserScramCredentialsRequest():
+            response = credentials.DescribeUserScramCredentialsResponse(error_code=code, error_message=text)
+            result = response.DescribeUserScramCredentialsResult(error_code=code, error_message=text)
+            response.results = [result for _ in message.users or ()]
+            return response
+    return None
 
 
 def no_token(message: TokenRequest, version: int, code: ErrorCode, expiry_ms: int = 0) -> Message:
     """Return the error, and the token's owner as far as the request states it."""
     match message:
-        case RenewDelegationTokenRequest():
-            return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
-        case ExpireDelegationTokenRequest():
-            return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
-        case CreateDelegationTokenRequest():
-            answer = CreateDelegationTokenResponse(
+        case credentials.RenewDelegationTokenRequest():
+            return credentials.RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
+        case credentials.ExpireDelegationTokenRequest():
+            return credentials.ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=expiry_ms)
+        case credentials.CreateDelegationTokenRequest():
+            answer = credentials.CreateDelegationTokenResponse(
                 error_code=code,
                 principal_type=(message.owner_principal_name and message.owner_principal_type) or _USER,
                 principal_name=message.owner_principal_name or _ANONYMOUS,

@@ -67,12 +67,6 @@ def decide(
             return quotas.alter_client_quotas(state, message)
         case credential_messages.AlterUserScramCredentialsRequest():
             return scram.alter_credentials(state, message)
-        case (
-            credential_messages.CreateDelegationTokenRequest()
-            | credential_messages.RenewDelegationTokenRequest()
-            | credential_messages.ExpireDelegationTokenRequest()
-        ):
-            return Decision(disabled.no_token(message, version, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED))
         case topic_messages.DeleteTopicsRequest():
             return topics.delete_topics(state, message, version)
         case topic_messages.CreatePartitionsRequest():
@@ -89,6 +83,8 @@ def decide(
             return isr_changes.change_isr(state, message)
         case inter_broker_messages.ControlledShutdownRequest():
             return controlled_shutdowns.controlled_shutdown(state, message)
+    if isinstance(message, disabled.TokenRequest):
+        return Decision(disabled.no_token(message, version, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED))
     raise AssertionError(f"{type(message).__name__} is not the controller's")
 
 
@@ -135,26 +131,11 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             refusals = [more(name=each.name, error_code=code, error_message=text or None) for each in message.topics]
             return topic_messages.CreatePartitionsResponse(results=refusals)
         case config_messages.IncrementalAlterConfigsRequest() | config_messages.AlterConfigsRequest():
-            return _not_altered(message, code, text)
+            return configs.not_altered(message, code, text)
         case quota_messages.AlterClientQuotasRequest():
             return quotas.not_altered(message, code, text)
         case credential_messages.AlterUserScramCredentialsRequest():
             return scram.not_altered(message, code, text)
-        case (
-            credential_messages.CreateDelegationTokenRequest()
-            | credential_messages.RenewDelegationTokenRequest()
-            | credential_messages.ExpireDelegationTokenRequest()
-        ):
-            return disabled.no_token(message, version, code)
-        case acl_messages.CreateAclsRequest() | acl_messages.DeleteAclsRequest() | acl_messages.DescribeAclsRequest():
-            return disabled.no_acls(message, code, text)
-        case sasl_messages.SaslHandshakeRequest() | sasl_messages.SaslAuthenticateRequest():
-            return disabled.no_sasl(message, code, text)
-        case (
-            credential_messages.DescribeDelegationTokenRequest()
-            | credential_messages.DescribeUserScramCredentialsRequest()
-        ):
-            return disabled.brokers_serve(message, code, text)
         case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
             return _not_elected(message, code, text)
         case older_messages.MetadataHeartbeatRequest():
@@ -163,27 +144,15 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return older_messages.IsrChangeResponse(top_level_error_code=code, top_level_error_message=text or None)
         case inter_broker_messages.ControlledShutdownRequest():
             return inter_broker_messages.ControlledShutdownResponse(error_code=code)
+    if isinstance(message, disabled.TokenRequest):
+        return disabled.no_token(message, version, code)
+    refusal = disabled.refused(message, code, text)
+    if refusal is not None:
+        return refusal
     answer: Any = _ANSWERS[type(message)](error_code=code)
     if text and hasattr(answer, "error_message"):
         answer.error_message = text
     return answer  # type: ignore[no-any-return]  # one of _ANSWERS
-
-
-def _not_altered(
-    message: config_messages.IncrementalAlterConfigsRequest | config_messages.AlterConfigsRequest,
-    code: ErrorCode,
-    text: str,
-) -> Message:
-    is_incremental = isinstance(message, config_messages.IncrementalAlterConfigsRequest)
-    of = config_messages.IncrementalAlterConfigsResponse if is_incremental else config_messages.AlterConfigsResponse
-    answer: Any = of()
-    for each in message.resources:
-        result = of.AlterConfigsResourceResponse(
-            resource_type=each.resource_type, resource_name=each.resource_name, error_code=code
-        )
-        result.error_message = text or None
-        answer.responses.append(result)
-    return answer  # type: ignore[no-any-return]  # one of the two
 
 
 def _not_elected(message: partition_messages.ElectLeadersRequest, code: ErrorCode, text: str) -> Message:
