@@ -13,7 +13,7 @@ from typing import Final
 from immutables import Map
 
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.image.quotas import Entity
+from fastquorum.controller.image.quotas import Entity, entity_of
 from fastquorum.controller.refusals import Refused
 from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
@@ -44,10 +44,10 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 def alter_client_quotas(state: ControllerState, request: AlterClientQuotasRequest) -> Decision:
     """Decide an AlterClientQuotas; each entity is answered for itself, once. One that is named twice is not changed."""
-    times = Counter(_entity(each) for each in request.entries)
+    times = Counter(entity_of(each) for each in request.entries)
     answer = AlterClientQuotasResponse()
     records: list[Message] = []
-    for entity, each in {_entity(each): each for each in request.entries}.items():
+    for entity, each in {entity_of(each): each for each in request.entries}.items():
         code, text = ErrorCode.NONE, None
         try:
             if times[entity] > 1:
@@ -61,12 +61,7 @@ def alter_client_quotas(state: ControllerState, request: AlterClientQuotasReques
 
 def not_altered(request: AlterClientQuotasRequest, code: ErrorCode, text: str) -> AlterClientQuotasResponse:
     """Return the error for each entity."""
-    return AlterClientQuotasResponse(entries=[_result(_entity(each), code, text or None) for each in request.entries])
-
-
-def _entity(entry: _Entry) -> Entity:
-    """Return an entry's entity. Of two parts of one type the later counts, as in Kafka."""
-    return tuple(sorted({each.entity_type: each.entity_name for each in entry.entity}.items()))
+    return AlterClientQuotasResponse(entries=[_result(entity_of(each), code, text or None) for each in request.entries])
 
 
 def _result(entity: Entity, code: ErrorCode, text: str | None) -> AlterClientQuotasResponse.EntryData:

@@ -27,7 +27,7 @@ from fastquorum.cli.terminal.several import for_each
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
-from fastquorum.controller.image.view import features_view, image_view, resource_name, topic_view
+from fastquorum.controller.image.view import image_view, resource_name, topic_view
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_as_recovered
@@ -108,7 +108,7 @@ def _show(fold: Fold) -> None:
     open_transaction = f", in a transaction that is open at {fold.next_offset}" if fold.is_in_transaction else ""
     print(f"The image of offsets below {place.end_offset}, epoch {place.epoch}{open_transaction}")
     version = image.features.metadata_version
-    levels = ", ".join(f"{name} {level}" for name, level in features_view(image.features).items())
+    levels = ", ".join(f"{name} {level}" for name, level in image.features.by_name().items())
     print(f"Features: {levels or 'none'}{f' ({version})' if version is not None else ''}")
     if image.brokers:
         print()

@@ -13,6 +13,7 @@ before that it is not present. The KIP orders only the two halves of a bounce. S
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from fastquorum.controller.image.diff import partition_changes
 from fastquorum.controller.image.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker, Brokers
@@ -136,20 +137,8 @@ def _names(change: _Change, brokers: tuple[NodeId, ...]) -> bool:
 
 def _changes(before: Image, after: Image) -> Iterator[_Change]:
     """Yield the changes by topic and number. A topic that was recreated under its name is first deleted."""
-    if before.topics is after.topics:
-        return
-    for name in sorted({*before.topics.ids, *after.topics.ids}):
-        was, now = before.topics.named(name), after.topics.named(name)
-        if was is now:
-            continue
-        if was is not None and now is not None and was.id == now.id:
-            for number, old, new in was.partitions.changes_to(now.partitions):
-                yield _Change(name, number, old, new)
-            continue
-        if was is not None:
-            yield from (_Change(name, number, old, None) for number, old in was.partitions.items())
-        if now is not None:
-            yield from (_Change(name, number, None, new) for number, new in now.partitions.items())
+    for topic, number, old, new in partition_changes(before.topics, after.topics):
+        yield _Change(topic.name, number, old, new)
 
 
 def _everything(before: Image, after: Image) -> Iterator[_Change]:

@@ -102,7 +102,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
         text = f"{len(directories)} log directories are named, and a broker may have {DIRECTORIES_MAX}"
         raise Refused(ErrorCode.INVALID_REGISTRATION, text)
     for directory in directories:
-        if _is_reserved(directory):
+        if int.from_bytes(directory, "big") < _RESERVED_BELOW:
             raise Refused(ErrorCode.INVALID_REGISTRATION, f"directory id {directory} is reserved")
     named = frozenset(directories)
     if len(named) < len(directories):
@@ -112,10 +112,6 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
         if shared is not None and broker_id != request.broker_id:
             text = f"broker {broker_id} is registered with directory {shared}"
             raise Refused(ErrorCode.INVALID_REGISTRATION, text)
-
-
-def _is_reserved(directory: Uuid) -> bool:
-    return int.from_bytes(directory, "big") < _RESERVED_BELOW
 
 
 def _check_protocols(listeners: Iterable[EndPoint]) -> None:

@@ -4,11 +4,12 @@ Source: KIP-801, KIP-900, KIP-48; Kafka `AclsImage`, `ScramImage`, `DelegationTo
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from immutables import Map
 
 from fastquorum.types import Uuid
+from fastquorum.wire.message import Message
 from fastquorum.wire.records.access import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -54,23 +55,20 @@ class DelegationToken(NamedTuple):
     expiration_timestamp: int
 
 
+T = TypeVar("T", Acl, ScramCredential, DelegationToken)
 Acls = Map[Uuid, Acl]
 Scram = Map[tuple[int, str], ScramCredential]
 """Credentials by (mechanism, user): 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 Tokens = Map[str, DelegationToken]
 
 
+def _read(kind: type[T], record: Message) -> T:
+    """Return the value whose fields the record has under the same names."""
+    return kind._make(getattr(record, name) for name in kind._fields)
+
+
 def add_acl(acls: Acls, record: AccessControlEntryRecord) -> Acls:
-    acl = Acl(
-        record.resource_type,
-        record.resource_name,
-        record.pattern_type,
-        record.principal,
-        record.host,
-        record.operation,
-        record.permission_type,
-    )
-    return acls.set(record.id, acl)
+    return acls.set(record.id, _read(Acl, record))
 
 
 def remove_acl(acls: Acls, record: RemoveAccessControlEntryRecord) -> Acls:
@@ -81,8 +79,7 @@ def remove_acl(acls: Acls, record: RemoveAccessControlEntryRecord) -> Acls:
 
 
 def set_scram(scram: Scram, record: UserScramCredentialRecord) -> Scram:
-    credential = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
-    return scram.set((record.mechanism, record.name), credential)
+    return scram.set((record.mechanism, record.name), _read(ScramCredential, record))
 
 
 def remove_scram(scram: Scram, record: RemoveUserScramCredentialRecord) -> Scram:
@@ -91,15 +88,8 @@ def remove_scram(scram: Scram, record: RemoveUserScramCredentialRecord) -> Scram
 
 
 def set_token(tokens: Tokens, record: DelegationTokenRecord) -> Tokens:
-    token = DelegationToken(
-        record.owner,
-        record.requester,
-        tuple(record.renewers),
-        record.issue_timestamp,
-        record.max_timestamp,
-        record.expiration_timestamp,
-    )
-    return tokens.set(record.token_id, token)
+    token = _read(DelegationToken, record)
+    return tokens.set(record.token_id, token._replace(renewers=tuple(record.renewers)))
 
 
 def remove_token(tokens: Tokens, record: RemoveDelegationTokenRecord) -> Tokens:

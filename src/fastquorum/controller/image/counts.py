@@ -32,10 +32,10 @@ class PartitionCounts:
 
     def take(self, editor: ImageEditor) -> None:
         """Update the counts by the changes of an editor, which began with that image."""
-        for topic in editor.removed_topics():
+        for topic in editor.topics.removed():
             for partition in topic.partitions:
                 self._count(partition, -1)
-        for _, _, before, after in editor.partition_changes():
+        for _, _, before, after in editor.topics.partition_changes():
             if before is not None:
                 if before.leader == after.leader and before.replicas is after.replicas:
                     continue  # it counts as it did

@@ -65,7 +65,7 @@ class Difference(NamedTuple):
 
 def differences(before: Image, after: Image) -> Iterator[Difference]:
     """Yield everything that differs, kind by kind, each sorted."""
-    features = view.features_view(before.features), view.features_view(after.features)
+    features = before.features.by_name(), after.features.by_name()
     yield from _of_maps("feature", *features, str, lambda level: {"level": level})
     yield from _of_maps("broker", before.brokers, after.brokers, str, view.broker_view)
     yield from _of_maps("controller", before.controllers, after.controllers, str, view.controller_view)

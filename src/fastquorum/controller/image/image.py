@@ -14,14 +14,13 @@ from fastquorum.controller.image import access, configs, quotas, registrations
 from fastquorum.controller.image.access import Acls, Scram, Tokens
 from fastquorum.controller.image.configs import Configs
 from fastquorum.controller.image.features import Features, Level
-from fastquorum.controller.image.partition import Partition, partition_record
+from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.quotas import Quotas
 from fastquorum.controller.image.registrations import Brokers, Controllers
-from fastquorum.controller.image.topics import Topic, Topics, TopicsEditor
+from fastquorum.controller.image.topics import Topics, TopicsEditor
 from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
-from fastquorum.types import Uuid
 from fastquorum.wire.message import Message
 from fastquorum.wire.records import access as access_records
 from fastquorum.wire.records import brokers as broker_records
@@ -115,7 +114,8 @@ class ImageEditor:
 
     def __init__(self, image: Image, make: Make = tuple) -> None:
         """Begin with an image; `make` as in `Vector.updated`."""
-        self._topics = TopicsEditor(image.topics, make)
+        self.topics: Final = TopicsEditor(image.topics, make)
+        """The topics, and what has changed of them."""
         self._parts: dict[str, Any] = {}
         self._before = image
 
@@ -125,12 +125,12 @@ class ImageEditor:
         change = _TOPIC_CHANGES.get(kind)
         try:
             if change is not None:
-                change(self._topics, record)
+                change(self.topics, record)
             elif kind in _CHANGES:
                 part, apply = _CHANGES[kind]
                 self._parts[part] = apply(self._part(part), record)
             elif kind is topic_records.RemoveTopicRecord:
-                name = self._topics.remove(record)  # type: ignore[arg-type]
+                name = self.topics.remove(record)  # type: ignore[arg-type]
                 self._parts["configs"] = configs.forget_topic(self._part("configs"), name)
             elif kind not in _WITHOUT_EFFECT:
                 raise ValueError("such a record has no place in an image")
@@ -140,25 +140,13 @@ class ImageEditor:
     def create_partitions(self, run: PartitionRun, offset: int = -1) -> None:
         """Apply PartitionRecords of one topic, the first at `offset`. ImageFailed if they do not fit."""
         try:
-            self._topics.create_partitions(run.topic_id, run.rows)
+            self.topics.create_partitions(run.topic_id, run.rows)
         except ValueError as error:
             raise ImageFailed(str(error), record_type_name(topic_records.PartitionRecord), offset) from error
 
-    def removed_topics(self) -> Iterator[Topic]:
-        """Return the removed topics (see `TopicsEditor.removed`)."""
-        return self._topics.removed()
-
-    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition]]:
-        """Return the changed partitions (see `TopicsEditor.partition_changes`)."""
-        return self._topics.partition_changes()
-
-    def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
-        """Return the names that went and those that came (see `TopicsEditor.name_changes`)."""
-        return self._topics.name_changes()
-
     def finish(self) -> Image:
         """Return the image after all records; the same object as before, if none of them changed it."""
-        topics = self._topics.finish()
+        topics = self.topics.finish()
         if not self._parts and topics is self._before.topics:
             return self._before
         return self._before._replace(topics=topics, **self._parts)

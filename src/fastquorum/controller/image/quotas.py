@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from immutables import Map
 
+from fastquorum.wire.messages.quotas import AlterClientQuotasRequest
 from fastquorum.wire.records.cluster import ClientQuotaRecord
 
 Entity = tuple[tuple[str, str | None], ...]
@@ -11,8 +12,9 @@ Entity = tuple[tuple[str, str | None], ...]
 Quotas = Map[Entity, Map[str, float]]
 
 
-def entity_of(record: ClientQuotaRecord) -> Entity:
-    return tuple(sorted({each.entity_type: each.entity_name for each in record.entity}.items()))
+def entity_of(entry: ClientQuotaRecord | AlterClientQuotasRequest.EntryData) -> Entity:
+    """Return the entity of a record or request. Of two parts of one type the later counts, as in Kafka."""
+    return tuple(sorted({each.entity_type: each.entity_name for each in entry.entity}.items()))
 
 
 def set_quota(quotas: Quotas, record: ClientQuotaRecord) -> Quotas:

@@ -81,9 +81,6 @@ class Controller(NamedTuple):
     listeners: tuple[Listener, ...]
     features: tuple[Feature, ...]
 
-    def listener(self, name: str) -> Listener | None:
-        return next((each for each in self.listeners if each.name == name), None)
-
 
 Brokers = Map[NodeId, Broker]
 Controllers = Map[NodeId, Controller]

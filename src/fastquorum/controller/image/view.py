@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from fastquorum.controller.image.access import Acl, DelegationToken, ScramCredential
 from fastquorum.controller.image.configs import Resource, ResourceType
-from fastquorum.controller.image.features import METADATA_VERSION, Features
 from fastquorum.controller.image.image import NO_PRODUCER_ID, Image
 from fastquorum.controller.image.partition import Partition, Recovery
 from fastquorum.controller.image.quotas import Entity
@@ -25,23 +24,17 @@ def image_view(image: Image) -> View:
 
 def sections_view(image: Image) -> Iterator[tuple[str, Iterator[tuple[str, Any]]]]:
     """Yield section by section its things by name, each made when it is read. A thing without a name has ""."""
-    yield "features", iter(features_view(image.features).items())
+    yield "features", iter(image.features.by_name().items())
     yield "brokers", ((str(key), broker_view(each)) for key, each in sorted(image.brokers.items()))
     yield "controllers", ((str(key), controller_view(each)) for key, each in sorted(image.controllers.items()))
     yield "topics", ((topic.name, topic_view(topic)) for topic in image.topics.sorted())
     yield "configs", ((resource_name(key), configs_view(image, key)) for key in sorted(image.configs))
-    yield "clientQuotas", ((entity_name(key), dict(sorted(each.items()))) for key, each in sorted_quotas(image))
+    quotas = sorted(image.quotas.items(), key=lambda item: entity_name(item[0]))
+    yield "clientQuotas", ((entity_name(key), dict(sorted(each.items()))) for key, each in quotas)
     yield "nextProducerId", (("", each) for each in (image.next_producer_id,) if each != NO_PRODUCER_ID)
     yield "acls", ((str(key), acl_view(each)) for key, each in sorted(image.acls.items()))
     yield "scram", ((scram_name(key), scram_view(each)) for key, each in sorted(image.scram.items()))
     yield "delegationTokens", ((key, token_view(each)) for key, each in sorted(image.tokens.items()))
-
-
-def features_view(features: Features) -> View:
-    """Return levels by name, metadata.version first."""
-    version = features.metadata_version
-    first = {} if version is None else {METADATA_VERSION: int(version)}
-    return first | dict(sorted(features.levels.items()))
 
 
 def broker_view(broker: Broker) -> View:
@@ -142,10 +135,6 @@ def scram_name(key: tuple[int, str]) -> str:
     """`SCRAM-SHA-256 u`."""
     mechanism, user = key
     return f"{SCRAM_MECHANISMS.get(mechanism, mechanism)} {user}"
-
-
-def sorted_quotas(image: Image) -> Iterator[tuple[Entity, Any]]:
-    return iter(sorted(image.quotas.items(), key=lambda item: entity_name(item[0])))
 
 
 def _listeners(listeners: tuple[Listener, ...]) -> View:

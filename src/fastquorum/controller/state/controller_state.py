@@ -187,7 +187,7 @@ class ControllerState:
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
         self.index.take(editor)
-        self.name_collisions.update(*editor.name_changes())
+        self.name_collisions.update(*editor.topics.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):

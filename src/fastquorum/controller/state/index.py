@@ -118,10 +118,10 @@ class PartitionIndex:
 
     def take(self, editor: ImageEditor) -> None:
         """Take the changes of an editor, which began with the former image."""
-        for topic in editor.removed_topics():
+        for topic in editor.topics.removed():
             self._forget(topic)
         pending, last, place = self._pending, None, 0
-        for topic_id, number, before, after in editor.partition_changes():
+        for topic_id, number, before, after in editor.topics.partition_changes():
             if topic_id is not last:
                 if topic_id in pending:
                     continue  # it is looked at as it is by then
