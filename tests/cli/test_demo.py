@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from fastquorum.cli.demo import nodes, play
+from fastquorum.cli.demo import nodes, play, stage
 from fastquorum.cli.demo.appender import Acknowledged
-from fastquorum.cli.demo.outcomes import DemoOutcome
+from fastquorum.cli.demo.play import DemoOutcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.cli.demo.verdict import judge
 from fastquorum.data import carried_records
@@ -103,7 +103,7 @@ def test_the_disks_are_closed_logs_of_what_was_sent(played: Played, fastquorum: 
 
 
 def ledger_of(played: Played) -> list[Acknowledged]:
-    lines = map(json.loads, (played.directory / play.LEDGER).read_text().splitlines())
+    lines = map(json.loads, (played.directory / stage.LEDGER).read_text().splitlines())
     return [Acknowledged(line["offset"], base64.b64decode(line["value"])) for line in lines]
 
 
@@ -125,7 +125,7 @@ def cut_batches(directory: str, kernels: Kernels, count: int) -> None:
 
 def test_the_untouched_disks_are_green(played: Played, copies: list[str], kernels: Kernels) -> None:
     verdict = judge(copies, ledger_of(played), kernels)
-    assert verdict.is_green
+    assert not verdict.problems
     assert (verdict.lost, verdict.duplicated, verdict.replicas_identical) == (0, 0, True)
 
 
@@ -133,7 +133,7 @@ def test_the_untouched_disks_are_green(played: Played, copies: list[str], kernel
 def test_a_shortened_disk_is_red(played: Played, copies: list[str], kernels: Kernels, victim: int) -> None:
     cut_batches(copies[victim], kernels, 2)
     verdict = judge(copies, ledger_of(played), kernels)
-    assert not verdict.is_green
+    assert verdict.problems
     assert (verdict.lost, verdict.replicas_identical) == (2, False)
 
 
@@ -141,7 +141,7 @@ def test_the_same_loss_on_every_disk_is_red(played: Played, copies: list[str], k
     for directory in copies:
         cut_batches(directory, kernels, 1)
     verdict = judge(copies, ledger_of(played), kernels)
-    assert not verdict.is_green
+    assert verdict.problems
     assert (verdict.lost, verdict.replicas_identical) == (1, True)
 
 
@@ -151,7 +151,7 @@ def test_a_flipped_bit_is_red(played: Played, copies: list[str], kernels: Kernel
     data[len(data) // 2] ^= 4
     path.write_bytes(data)
     verdict = judge(copies, ledger_of(played), kernels)
-    assert not verdict.is_green
+    assert verdict.problems
     assert verdict.lost > 0
 
 
@@ -165,14 +165,14 @@ def test_a_record_that_is_there_twice_is_red(played: Played, copies: list[str], 
         kernels.stamp_batch(again, last.last_offset + 1, last.leader_epoch)
         path.write_bytes(data + again)
     verdict = judge(copies, ledger, kernels)
-    assert not verdict.is_green
+    assert verdict.problems
     assert (verdict.lost, verdict.duplicated, verdict.replicas_identical) == (0, 1, True)
 
 
 def test_a_missing_disk_is_red(played: Played, copies: list[str], kernels: Kernels) -> None:
     shutil.rmtree(copies[2])
     verdict = judge(copies, ledger_of(played), kernels)
-    assert not verdict.is_green
+    assert verdict.problems
     assert verdict.lost == len(ledger_of(played))
 
 
@@ -185,8 +185,7 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
     def forget(directories: Sequence[str]) -> None:
         cut_batches(directories[0], kernels, 1)
 
-    options = play.DemoOptions(nodes=1, keep=str(tmp_path / "kept"))
-    assert play.play(options, JsonScreen(), before_verdict=forget) == 1
+    assert play.play(1, str(tmp_path / "kept"), kernels, JsonScreen(), before_verdict=forget) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "red"
     assert (report["records"], report["acknowledged"], report["lost"], report["kills"]) == (30, 30, 1, 2)
@@ -277,9 +276,11 @@ def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is
         for _ in range(3):
             advance()
     outcome = DemoOutcome(**played.report)
-    screen.verdict(outcome, judge(copies, ledger_of(played), kernels), None)
+    verdict = judge(copies, ledger_of(played), kernels)
+    screen.verdict(play.ended(outcome, verdict.picture), None)
     cut_batches(copies[0], kernels, 1)
-    screen.verdict(outcome, judge(copies, ledger_of(played), kernels), "/kept")
+    verdict = judge(copies, ledger_of(played), kernels)
+    screen.verdict(play.ended(outcome._replace(problems=verdict.problems), verdict.picture), "/kept")
     text = shown.getvalue()
     assert "node [1] leads" in text
     assert ("3/3" in text) == is_terminal

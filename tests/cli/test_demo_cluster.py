@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
+from fastquorum.cli.demo import stage
 from fastquorum.cli.demo.cluster import acts, play
 from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered
 from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
-from fastquorum.cli.demo.outcomes import ClusterOutcome
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log
@@ -50,7 +50,7 @@ class Played(NamedTuple):
 
     @property
     def ledger(self) -> list[Change]:
-        return [_change(json.loads(line)) for line in (self.directory / play.LEDGER).read_text().splitlines()]
+        return [_change(json.loads(line)) for line in (self.directory / stage.LEDGER).read_text().splitlines()]
 
     def changes(self, kind: type[Any]) -> list[Any]:
         return [each for each in self.ledger if isinstance(each, kind)]
@@ -177,7 +177,7 @@ def disks(played: Played, tmp_path: Path, kernels: Kernels) -> Disks:
 
 def test_the_untouched_disks_are_green(disks: Disks, played: Played) -> None:
     verdict = disks.judge()
-    assert verdict.is_green
+    assert not verdict.problems
     assert (verdict.lost, verdict.end_offset) == (0, played.report["end_offset"])
 
 
@@ -185,7 +185,7 @@ def test_the_untouched_disks_are_green(disks: Disks, played: Played) -> None:
 def test_a_disk_without_the_last_change_is_red(disks: Disks, victim: int) -> None:
     disks.cut(victim)
     verdict = disks.judge()
-    assert (verdict.is_green, verdict.lost, verdict.images_equal) == (False, 1, True)
+    assert (bool(verdict.problems), verdict.lost, verdict.images_equal) == (True, 1, True)
     assert any("the leave of broker" in problem and "is missing" in problem for problem in verdict.problems)
 
 
@@ -193,7 +193,7 @@ def test_the_same_loss_on_every_disk_is_red(disks: Disks) -> None:
     for at in range(3):
         disks.cut(at)
     verdict = disks.judge()
-    assert (verdict.is_green, verdict.lost, verdict.images_equal) == (False, 1, True)
+    assert (bool(verdict.problems), verdict.lost, verdict.images_equal) == (True, 1, True)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_flipped_bit_is_red(disks: Disks) -> None:
     data[len(data) // 2] ^= 4
     disks.path(1).write_bytes(data)
     verdict = disks.judge()
-    assert not verdict.is_green
+    assert verdict.problems
     assert verdict.lost > 0
 
 
@@ -294,8 +294,7 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
     def forget(directories: Sequence[str]) -> None:
         cut_batches(directories[1], kernels, 1)
 
-    options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
-    assert play.play_cluster(options, JsonScreen(), before_verdict=forget) == 1
+    assert play.play_cluster(1, str(tmp_path / "kept"), kernels, JsonScreen(), before_verdict=forget) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["verdict"], report["lost"], report["leaves"], report["kills"]) == ("red", 1, 1, 2)
     assert all(problem.startswith(str(tmp_path / "kept" / "node-2")) for problem in report["problems"])
@@ -303,11 +302,10 @@ def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
 
 
 def test_what_ends_the_play_is_in_the_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, kernels: Kernels
 ) -> None:
     monkeypatch.setattr(acts, "TOPICS", ("orders", "orders"))
-    options = play.ClusterOptions(brokers=1, keep=str(tmp_path / "kept"))
-    assert play.play_cluster(options, JsonScreen()) == 1
+    assert play.play_cluster(1, str(tmp_path / "kept"), kernels, JsonScreen()) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["verdict"], report["lost"], report["acknowledged"]) == ("red", 0, 2)
     assert len(report["problems"]) == 1
@@ -353,9 +351,9 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
 def test_what_people_see(played: Played) -> None:
     shown = io.StringIO()
     screen = TextScreen(Console(file=shown, force_terminal=False, width=100, highlight=False, soft_wrap=True))
-    outcome = ClusterOutcome(**played.report)
-    screen.cluster_verdict(outcome, None)
-    screen.cluster_verdict(outcome._replace(images_equal=False, problems=["the images differ"]), "/kept")
+    outcome = play.ClusterOutcome(**played.report)
+    screen.verdict(play.ended(outcome), None)
+    screen.verdict(play.ended(outcome._replace(images_equal=False, problems=["the images differ"])), "/kept")
     text = shown.getvalue()
     assert "registrations 4, topics 5, fencings 1, leaves 1" in text
     assert f"equal at offset {outcome.end_offset}" in text

@@ -2,15 +2,11 @@
 disks."""
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, positive
+from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, load_kernels, positive
 from fastquorum.errors import UsageError
 from fastquorum.types import VOTERS_MAX
-
-if TYPE_CHECKING:
-    from fastquorum.cli.demo.screen import Screen
 
 NODES: Final = 3
 BROKERS_MAX: Final = 5
@@ -41,27 +37,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.cli.demo.screen import screen_for
+    from fastquorum.cli.demo.cluster.play import play_cluster
+    from fastquorum.cli.demo.play import play
+    from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 
-    play = _play_of(arguments)
-    with screen_for(arguments.format) as screen:
-        return play(screen)
-
-
-def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
-    """What was asked for. UsageError."""
-    from fastquorum.cli.demo.cluster.play import ClusterOptions, play_cluster
-    from fastquorum.cli.demo.play import DemoOptions, play
-
-    if arguments.brokers is not None:
-        if arguments.nodes is not None:
-            raise UsageError("--nodes and --brokers cannot be combined", "a cluster has three controllers")
-        if not 1 <= arguments.brokers <= BROKERS_MAX:
-            raise UsageError(f"--brokers {arguments.brokers}: the demo starts 1 to {BROKERS_MAX}")
-        cluster = ClusterOptions(brokers=arguments.brokers, keep=arguments.keep, kernels=arguments.kernels)
-        return lambda screen: play_cluster(cluster, screen)
-    nodes = NODES if arguments.nodes is None else arguments.nodes
+    nodes, brokers = NODES if arguments.nodes is None else arguments.nodes, arguments.brokers
+    if brokers is not None and arguments.nodes is not None:
+        raise UsageError("--nodes and --brokers cannot be combined", "a cluster has three controllers")
+    if brokers is not None and not 1 <= brokers <= BROKERS_MAX:
+        raise UsageError(f"--brokers {brokers}: the demo starts 1 to {BROKERS_MAX}")
     if not 1 <= nodes <= VOTERS_MAX:
         raise UsageError(f"--nodes {nodes}: a quorum has 1 to {VOTERS_MAX} voters")
-    options = DemoOptions(nodes=nodes, keep=arguments.keep, kernels=arguments.kernels)
-    return lambda screen: play(options, screen)
+    kernels = load_kernels(arguments.kernels)
+    screen = JsonScreen() if arguments.format == "json" else TextScreen()
+    if brokers is not None:
+        return play_cluster(brokers, arguments.keep, kernels, screen)
+    return play(nodes, arguments.keep, kernels, screen)

@@ -1,21 +1,18 @@
 """The demo from curtain to verdict."""
 
 import base64
-import json
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.cli.demo.appender import Acknowledged, Appender
+from fastquorum.cli.demo.appender import Appender
 from fastquorum.cli.demo.killer import Killer
 from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
-from fastquorum.cli.demo.outcomes import DemoOutcome
-from fastquorum.cli.demo.screen import Screen
-from fastquorum.cli.demo.stage import DemoEnded, on_stage
+from fastquorum.cli.demo.picture import Picture
+from fastquorum.cli.demo.screen import DemoEnded, Screen
+from fastquorum.cli.demo.stage import keep_ledger, on_stage
 from fastquorum.cli.demo.verdict import DemoVerdict, judge
-from fastquorum.cli.terminal.arguments import load_kernels
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.data import carried_records
@@ -26,29 +23,42 @@ KILLS: Final = 2
 HELD_BACK: Final = 3
 """Records that wait for the last kill: those before it may be appended sooner than the leader is found and killed."""
 APPEND_S: Final = 120.0
-LEDGER: Final = "acknowledged.jsonl"
 
 
-class DemoOptions(NamedTuple):
-    """What the demo is played with."""
+class DemoOutcome(NamedTuple):
+    """All there is to tell of it. The fields are the keys of --format json."""
 
-    nodes: int = 3
-    keep: str | None = None
-    kernels: str = "native"
+    records: int
+    acknowledged: int
+    lost: int
+    duplicated: int
+    elections: int
+    kills: int
+    settled: int
+    """Appends that had no answer at first, and were looked up before anything was sent again."""
+    commit_p50_us: int
+    commit_p99_us: int
+    commits_per_s: float
+    replicas_identical: bool
+    topics: int
+    partitions: int
+    brokers: int
+    verdict: str
+    problems: list[str]
 
 
-def play(options: DemoOptions, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None) -> int:
-    """Play it; 0 if the verdict is green, else 1.
+def play(
+    nodes: int,
+    keep: str | None,
+    kernels: Kernels,
+    screen: Screen,
+    before_verdict: Callable[[Sequence[str]], None] | None = None,
+) -> int:
+    """Play it with so many nodes; 0 if the verdict is green, else 1.
 
     `before_verdict` is called with the data directories when the nodes have stopped: tests damage one there.
     """
-    kernels = load_kernels("pure" if options.kernels == "pure" else "native")
-
-    def act(root: str) -> DemoEnded:
-        outcome, verdict = _play(root, options.nodes, kernels, screen, before_verdict)
-        return DemoEnded(verdict.is_green, lambda kept: screen.verdict(outcome, verdict, kept))
-
-    return on_stage(options.keep, act)
+    return on_stage(keep, screen, lambda root: _play(root, nodes, kernels, screen, before_verdict))
 
 
 def _play(
@@ -57,7 +67,7 @@ def _play(
     kernels: Kernels,
     screen: Screen,
     before_verdict: Callable[[Sequence[str]], None] | None,
-) -> tuple[DemoOutcome, DemoVerdict]:
+) -> DemoEnded:
     records = carried_records()
     screen.say(f"{len(records)} records of a real Apache Kafka 4.3.0 metadata log, {count} nodes in {root}")
     nodes = start_nodes(root, count, kernels)
@@ -67,7 +77,8 @@ def _play(
         unwell = nodes.stop(caught_up_leader(nodes, kernels))
     finally:
         nodes.kill()
-    _keep_ledger(root, appender.ledger)
+    values = ((each.offset, base64.b64encode(each.value).decode("ascii")) for each in appender.ledger)
+    keep_ledger(root, ({"offset": offset, "value": value} for offset, value in values))
     if before_verdict is not None:
         before_verdict(nodes.directories)
     screen.say("every acknowledged record is looked up on every disk")
@@ -79,7 +90,7 @@ def _play(
     if kills != KILLS:
         problems.append(f"the leader was killed {kills} times, not {KILLS}: this run shows less than it should")
     verdict = verdict._replace(problems=problems + verdict.problems)
-    return _outcome(len(records), appender, kills, seconds, verdict), verdict
+    return ended(_outcome(len(records), appender, kills, seconds, verdict), verdict.picture)
 
 
 def _append(
@@ -135,7 +146,7 @@ def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdi
         topics=len(picture.topics),
         partitions=len(picture.leaders),
         brokers=len(picture.fenced),
-        verdict="green" if verdict.is_green else "red",
+        verdict="red" if verdict.problems else "green",
         problems=verdict.problems,
     )
 
@@ -145,9 +156,22 @@ def _percentile(ordered: list[int], percent: int) -> int:
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0
 
 
-def _keep_ledger(root: str, ledger: Sequence[Acknowledged]) -> None:
-    with open(os.path.join(root, LEDGER), "w", encoding="ascii") as file:
-        for each in ledger:
-            file.write(
-                json.dumps({"offset": each.offset, "value": base64.b64encode(each.value).decode("ascii")}) + "\n"
-            )
+def ended(outcome: DemoOutcome, picture: Picture) -> DemoEnded:
+    """Return the end of this demo, for the screen."""
+    led_by = picture.led_by()
+    brokers = ", ".join(
+        f"{broker} leads {led_by[broker]}{' (fenced)' if is_fenced else ''}"
+        for broker, is_fenced in sorted(picture.fenced.items())
+    )
+    rows = (
+        ("records", f"{outcome.records} appended, {outcome.acknowledged} acknowledged"),
+        ("lost", str(outcome.lost)),
+        ("duplicated", str(outcome.duplicated)),
+        ("kill -9", f"{outcome.kills}, elections {outcome.elections}, appends settled {outcome.settled}"),
+        ("commit", f"p50 {outcome.commit_p50_us} us, p99 {outcome.commit_p99_us} us, one at a time"),
+        ("rate", f"{outcome.commits_per_s:.0f} commits per s, elections included"),
+        ("logs", "identical, byte by byte" if outcome.replicas_identical else "they differ"),
+        ("contents", f"{outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers"),
+        ("brokers", brokers),
+    )
+    return DemoEnded(outcome._asdict(), rows, outcome.problems, "Nothing was lost.")

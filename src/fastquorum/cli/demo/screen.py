@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,9 +19,20 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from fastquorum.cli.demo.outcomes import ClusterOutcome, DemoOutcome
-from fastquorum.cli.demo.verdict import DemoVerdict
 from fastquorum.cli.terminal.output import print_json
+
+
+class DemoEnded(NamedTuple):
+    """What there is to tell of a demo in the end."""
+
+    report: dict[str, Any]
+    """For programs."""
+    rows: Sequence[tuple[str, str]]
+    """The same for people: titles and texts."""
+    problems: Sequence[str]
+    """Why the verdict is red; none if it is green."""
+    promise: str
+    """What a green verdict says."""
 
 
 class Screen(Protocol):
@@ -33,11 +44,8 @@ class Screen(Protocol):
     def progress(self, total: int) -> contextlib.AbstractContextManager[Callable[[], None]]:
         """Yields what to call for each record that is committed."""
 
-    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
+    def verdict(self, ended: DemoEnded, kept: str | None) -> None:
         """The end; `kept` is where the directories were left."""
-
-    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
-        """The end of a cluster's demo."""
 
 
 class JsonScreen:
@@ -50,11 +58,8 @@ class JsonScreen:
     def progress(self, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
-    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
-        print_json(outcome._asdict())
-
-    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
-        print_json(outcome._asdict())
+    def verdict(self, ended: DemoEnded, kept: str | None) -> None:
+        print_json(ended.report)
 
 
 class _RateColumn(ProgressColumn):
@@ -90,56 +95,16 @@ class TextScreen:
             task = bar.add_task("", total=total)
             yield lambda: bar.advance(task)
 
-    def verdict(self, outcome: DemoOutcome, verdict: DemoVerdict, kept: str | None) -> None:
-        show = self._console.print
-        picture = verdict.picture
-        led_by = picture.led_by()
-        brokers = ", ".join(
-            f"{broker} leads {led_by[broker]}{' (fenced)' if is_fenced else ''}"
-            for broker, is_fenced in sorted(picture.fenced.items())
-        )
-        show()
-        show(f"  records       {outcome.records} appended, {outcome.acknowledged} acknowledged")
-        show(f"  lost          {outcome.lost}")
-        show(f"  duplicated    {outcome.duplicated}")
-        show(f"  kill -9       {outcome.kills}, elections {outcome.elections}, appends settled {outcome.settled}")
-        show(f"  commit        p50 {outcome.commit_p50_us} us, p99 {outcome.commit_p99_us} us, one at a time")
-        show(f"  rate          {outcome.commits_per_s:.0f} commits per s, elections included")
-        show(f"  logs          {'identical, byte by byte' if outcome.replicas_identical else 'they differ'}")
-        show(f"  contents      {outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers")
-        show(f"  brokers       {brokers}")
-        self._end(verdict.problems, kept, "Nothing was lost.")
-
-    def cluster_verdict(self, outcome: ClusterOutcome, kept: str | None) -> None:
+    def verdict(self, ended: DemoEnded, kept: str | None) -> None:
         show = self._console.print
         show()
-        show(
-            f"  acknowledged  registrations {outcome.registrations}, topics {outcome.topics}, "
-            f"fencings {outcome.fencings}, leaves {outcome.leaves}"
-        )
-        show(f"  lost          {outcome.lost}")
-        show(f"  kill -9       {outcome.kills}, elections {outcome.elections}")
-        show(f"  fenced        {outcome.fenced_after_s:.2f} s after a broker's death")
-        show(f"  taken over    {outcome.taken_over_after_s:.2f} s after the active controller's")
-        show(f"  refused       {', '.join(outcome.refusals)}")
-        images = f"equal at offset {outcome.end_offset}" if outcome.images_equal else "they differ"
-        show(f"  images        {images}, {outcome.partitions} partitions")
-        show(f"  fenced leads  {outcome.fenced_leads}, at any offset")
-        self._end(outcome.problems, kept, "Nothing was lost, and no fenced broker ever led.")
-
-    def _end(self, problems: Sequence[str], kept: str | None, words_if_green: str) -> None:
-        show = self._console.print
+        for title, text in ended.rows:
+            show(f"  {title:<14}{text}")
         if kept is not None:
             show(f"  left in       {kept}")
         show()
-        for problem in problems:
+        for problem in ended.problems:
             show(f"  [bold red]![/] {escape(problem)}")
-        colour = "red" if problems else "green"
-        words = "This is not what was promised." if problems else words_if_green
+        colour = "red" if ended.problems else "green"
+        words = "This is not what was promised." if ended.problems else ended.promise
         show(f"[bold {colour}]{colour.upper()}[/]  {words}")
-
-
-@contextlib.contextmanager
-def screen_for(how: str) -> Iterator[Screen]:
-    """The screen for --format."""
-    yield JsonScreen() if how == "json" else TextScreen()

@@ -1,26 +1,21 @@
 """Where a demo is played: a directory that goes when it is over, unless it is to be kept or shows what went wrong."""
 
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
+from fastquorum.cli.demo.screen import DemoEnded, Screen
 from fastquorum.errnos import reason
 from fastquorum.errors import DirectoryError
 
 EXIT_RED: Final = 1
+LEDGER: Final = "acknowledged.jsonl"
 
 
-class DemoEnded(NamedTuple):
-    """How a play ended."""
-
-    is_green: bool
-    show: Callable[[str | None], None]
-    """Shows the verdict; given is where the directory was left, or None."""
-
-
-def on_stage(keep: str | None, act: Callable[[str], DemoEnded]) -> int:
+def on_stage(keep: str | None, screen: Screen, act: Callable[[str], DemoEnded]) -> int:
     """Play `act` in a directory: `keep`, or a temporary one; 0 if the verdict is green, else 1. DirectoryError."""
     root = _directory(keep)
     try:
@@ -30,11 +25,18 @@ def on_stage(keep: str | None, act: Callable[[str], DemoEnded]) -> int:
             shutil.rmtree(root, ignore_errors=True)
         raise
     # What went wrong is worth looking at.
-    is_left = keep is not None or not ended.is_green
-    ended.show(root if is_left else None)
+    is_left = keep is not None or bool(ended.problems)
+    screen.verdict(ended, root if is_left else None)
     if not is_left:
         shutil.rmtree(root, ignore_errors=True)
-    return 0 if ended.is_green else EXIT_RED
+    return EXIT_RED if ended.problems else 0
+
+
+def keep_ledger(root: str, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write down what was acknowledged, as JSON lines."""
+    with open(os.path.join(root, LEDGER), "w", encoding="ascii") as file:
+        for each in entries:
+            file.write(json.dumps(each) + "\n")
 
 
 def _directory(keep: str | None) -> str:

@@ -8,6 +8,7 @@ from fastquorum.cli.demo.picture import Picture
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.io.opening import open_offline
+from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
 
@@ -23,7 +24,7 @@ class ReadBackLog(NamedTuple):
 
 
 class DemoVerdict(NamedTuple):
-    """What came of it. `is_green`: nothing lost, nothing twice, the logs alike, and all disks sound."""
+    """What came of it. No problems: nothing lost, nothing twice, the logs alike, and all disks sound."""
 
     lost: int
     duplicated: int
@@ -31,10 +32,6 @@ class DemoVerdict(NamedTuple):
     replicas_identical: bool
     problems: list[str]
     picture: Picture
-
-    @property
-    def is_green(self) -> bool:
-        return not self.problems
 
 
 def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: Kernels) -> DemoVerdict:
@@ -79,18 +76,29 @@ def _read(directory: str, kernels: Kernels) -> ReadBackLog:
     elections = 0
     problems: list[str] = []
     try:
-        log = open_offline(directory, kernels)
-        seen = log.verify()
-        problems += [f"{each.path}: {each.text}" for each in seen.findings if each.severity != "note"]
-        if not seen.is_closed:
-            problems.append(f"{directory}: its log was not closed")
-        for batch in log.batches():
+        for batch in checked_log(directory, kernels, problems).batches():
             parts.append(batch.data)
-            for record in kernels.decode_records(batch.data):
-                if not batch.info.is_control:
-                    records[record.offset] = record.value
-                elif record.key is not None:
-                    elections += control_type(record.key) is ControlRecordType.LEADER_CHANGE
+            elections += elections_in(batch, kernels)
+            if not batch.info.is_control:
+                records |= {record.offset: record.value for record in kernels.decode_records(batch.data)}
     except FastQuorumError as error:
         problems.append(str(error))
     return ReadBackLog(directory, b"".join(parts), records, elections, problems)
+
+
+def checked_log(directory: str, kernels: Kernels, problems: list[str]) -> OfflineLog:
+    """Open and verify a closed disk's log; what is wrong with it is added to `problems`. FastQuorumError."""
+    log = open_offline(directory, kernels)
+    seen = log.verify()
+    problems += [f"{each.path}: {each.text}" for each in seen.findings if each.severity != "note"]
+    if not seen.is_closed:
+        problems.append(f"{directory}: its log was not closed")
+    return log
+
+
+def elections_in(batch: StoredBatch, kernels: Kernels) -> int:
+    """Count the elections that a batch tells of."""
+    if not batch.info.is_control:
+        return 0
+    keys = (record.key for record in kernels.decode_records(batch.data) if record.key is not None)
+    return sum(control_type(key) is ControlRecordType.LEADER_CHANGE for key in keys)

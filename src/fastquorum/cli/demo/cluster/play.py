@@ -1,46 +1,60 @@
 """The demo of a cluster from curtain to verdict."""
 
-import json
-import os
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.cli.demo.cluster.acts import Acts
 from fastquorum.cli.demo.cluster.client import ClusterClient
-from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, as_json, count_of
+from fastquorum.cli.demo.cluster.ledger import Created, FencedBroker, Left, Registered, as_json, count_of
 from fastquorum.cli.demo.cluster.members import SESSION_MS, members_of
 from fastquorum.cli.demo.cluster.verdict import ClusterVerdict, judge
 from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
-from fastquorum.cli.demo.outcomes import ClusterOutcome
-from fastquorum.cli.demo.screen import Screen
-from fastquorum.cli.demo.stage import DemoEnded, on_stage
-from fastquorum.cli.terminal.arguments import load_kernels
+from fastquorum.cli.demo.screen import DemoEnded, Screen
+from fastquorum.cli.demo.stage import keep_ledger, on_stage
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 
 CONTROLLERS: Final = 3
-LEDGER: Final = "acknowledged.jsonl"
 
 
-class ClusterOptions(NamedTuple):
-    """What it is played with."""
+class ClusterOutcome(NamedTuple):
+    """All there is to tell of it. The fields are the keys of --format json."""
 
+    controllers: int
     brokers: int
-    keep: str | None = None
-    kernels: str = "native"
+    acknowledged: int
+    """Registrations, topics, fencings and leaves."""
+    lost: int
+    registrations: int
+    topics: int
+    fencings: int
+    """Acknowledged fencings of killed brokers."""
+    leaves: int
+    """Acknowledged leaves of brokers that got SIGTERM, and handed over their leads first."""
+    partitions: int
+    elections: int
+    kills: int
+    refusals: list[str]
+    """Error names that requests under outdated tokens got."""
+    fenced_after_s: float
+    taken_over_after_s: float
+    fenced_leads: int
+    end_offset: int
+    """The images at this one were compared."""
+    images_equal: bool
+    verdict: str
+    problems: list[str]
 
 
 def play_cluster(
-    options: ClusterOptions, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None
+    brokers: int,
+    keep: str | None,
+    kernels: Kernels,
+    screen: Screen,
+    before_verdict: Callable[[Sequence[str]], None] | None = None,
 ) -> int:
-    """Play it; 0 if the verdict is green, else 1. `before_verdict` is as that of `play.play`."""
-    kernels = load_kernels("pure" if options.kernels == "pure" else "native")
-
-    def act(root: str) -> DemoEnded:
-        outcome = _play(root, options.brokers, kernels, screen, before_verdict)
-        return DemoEnded(not outcome.problems, lambda kept: screen.cluster_verdict(outcome, kept))
-
-    return on_stage(options.keep, act)
+    """Play it with so many brokers; 0 if the verdict is green, else 1. `before_verdict` is as that of `play.play`."""
+    return on_stage(keep, screen, lambda root: _play(root, brokers, kernels, screen, before_verdict))
 
 
 def _play(
@@ -49,18 +63,18 @@ def _play(
     kernels: Kernels,
     screen: Screen,
     before_verdict: Callable[[Sequence[str]], None] | None,
-) -> ClusterOutcome:
+) -> DemoEnded:
     screen.say(f"{CONTROLLERS} controllers and {count} broker{'s' if count > 1 else ''} in {root}")
     nodes = start_nodes(root, CONTROLLERS, kernels, session_timeout_ms=SESSION_MS)
     try:
         acts, problems = _act(root, count, nodes, kernels, screen)
     finally:
         nodes.kill()
-    _keep_ledger(root, acts.ledger)
+    keep_ledger(root, map(as_json, acts.ledger))
     if before_verdict is not None:
         before_verdict(nodes.directories)
     screen.say("every acknowledged change is looked up on every controller's disk")
-    return _outcome(count, acts, judge(nodes.directories, acts.ledger, kernels), problems)
+    return ended(_outcome(count, acts, judge(nodes.directories, acts.ledger, kernels), problems))
 
 
 def _act(root: str, count: int, nodes: DemoNodes, kernels: Kernels, screen: Screen) -> tuple[Acts, list[str]]:
@@ -109,7 +123,22 @@ def _outcome(brokers: int, acts: Acts, verdict: ClusterVerdict, problems: list[s
     )
 
 
-def _keep_ledger(root: str, ledger: Sequence[Change]) -> None:
-    with open(os.path.join(root, LEDGER), "w", encoding="ascii") as file:
-        for each in ledger:
-            file.write(json.dumps(as_json(each)) + "\n")
+def ended(outcome: ClusterOutcome) -> DemoEnded:
+    """Return the end of this demo, for the screen."""
+    acknowledged = (
+        f"registrations {outcome.registrations}, topics {outcome.topics}, fencings {outcome.fencings}, "
+        f"leaves {outcome.leaves}"
+    )
+    images = f"equal at offset {outcome.end_offset}" if outcome.images_equal else "they differ"
+    rows = (
+        ("acknowledged", acknowledged),
+        ("lost", str(outcome.lost)),
+        ("kill -9", f"{outcome.kills}, elections {outcome.elections}"),
+        ("fenced", f"{outcome.fenced_after_s:.2f} s after a broker's death"),
+        ("taken over", f"{outcome.taken_over_after_s:.2f} s after the active controller's"),
+        ("refused", ", ".join(outcome.refusals)),
+        ("images", f"{images}, {outcome.partitions} partitions"),
+        ("fenced leads", f"{outcome.fenced_leads}, at any offset"),
+    )
+    promise = "Nothing was lost, and no fenced broker ever led."
+    return DemoEnded(outcome._asdict(), rows, outcome.problems, promise)

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fastquorum.cli.demo.cluster.ledger import Change, Created, FencedBroker, Left, Registered, words_of
+from fastquorum.cli.demo.verdict import checked_log, elections_in
 from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import EMPTY, Image
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.io.opening import open_offline
 from fastquorum.types import NodeId, Offset
-from fastquorum.wire.records.control import ControlRecordType, control_type
 
 
 class LogWalk(NamedTuple):
@@ -38,7 +37,7 @@ class LogWalk(NamedTuple):
 
 
 class ClusterVerdict(NamedTuple):
-    """What came of it. `is_green`: nothing lost, no fenced broker ever led, the images alike, and all disks sound."""
+    """What came of it. No problems: nothing lost, no fenced broker ever led, the images alike, and all disks sound."""
 
     lost: int
     """Acknowledged changes that are not on every disk."""
@@ -50,10 +49,6 @@ class ClusterVerdict(NamedTuple):
     images_equal: bool
     partitions: int
     problems: list[str]
-
-    @property
-    def is_green(self) -> bool:
-        return not self.problems
 
 
 def judge(directories: Sequence[str], ledger: Sequence[Change], kernels: Kernels) -> ClusterVerdict:
@@ -88,19 +83,12 @@ def _walk(directory: str, kernels: Kernels) -> LogWalk:
     walk = LogWalk(directory, [], [], 0, [])
     elections = 0
     try:
-        log = open_offline(directory, kernels)
-        seen = log.verify()
-        walk.problems.extend(f"{each.path}: {each.text}" for each in seen.findings if each.severity != "note")
-        if not seen.is_closed:
-            walk.problems.append(f"{directory}: its log was not closed")
         fold, folder = Fold(), BatchFolder(kernels)
-        for batch in log.batches():
+        for batch in checked_log(directory, kernels, walk.problems).batches():
             folder.take(batch.data, fold)
             walk.ends.append(fold.next_offset)
             walk.images.append(fold.image)
-            if batch.info.is_control:
-                keys = [record.key for record in kernels.decode_records(batch.data) if record.key is not None]
-                elections += sum(control_type(key) is ControlRecordType.LEADER_CHANGE for key in keys)
+            elections += elections_in(batch, kernels)
     except FastQuorumError as error:
         walk.problems.append(f"{directory}: {error}")
     return walk._replace(elections=elections)
