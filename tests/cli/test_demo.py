@@ -277,10 +277,10 @@ def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is
             advance()
     outcome = DemoOutcome(**played.report)
     verdict = judge(copies, ledger_of(played), kernels)
-    screen.verdict(play.ended(outcome, verdict.picture), None)
+    screen.verdict(play.ended(outcome, verdict.image), None)
     cut_batches(copies[0], kernels, 1)
     verdict = judge(copies, ledger_of(played), kernels)
-    screen.verdict(play.ended(outcome._replace(problems=verdict.problems), verdict.picture), "/kept")
+    screen.verdict(play.ended(outcome._replace(problems=verdict.problems), verdict.image), "/kept")
     text = shown.getvalue()
     assert "node [1] leads" in text
     assert ("3/3" in text) == is_terminal

@@ -3,18 +3,19 @@
 import base64
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.cli.demo.appender import Appender
 from fastquorum.cli.demo.killer import Killer
 from fastquorum.cli.demo.nodes import DemoNodes, caught_up_leader, start_nodes
-from fastquorum.cli.demo.picture import Picture
 from fastquorum.cli.demo.screen import DemoEnded, Screen
 from fastquorum.cli.demo.stage import keep_ledger, on_stage
 from fastquorum.cli.demo.verdict import DemoVerdict, judge
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
+from fastquorum.controller.image import Image
 from fastquorum.data import carried_records
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
@@ -90,7 +91,7 @@ def _play(
     if kills != KILLS:
         problems.append(f"the leader was killed {kills} times, not {KILLS}: this run shows less than it should")
     verdict = verdict._replace(problems=problems + verdict.problems)
-    return ended(_outcome(len(records), appender, kills, seconds, verdict), verdict.picture)
+    return ended(_outcome(len(records), appender, kills, seconds, verdict), verdict.image)
 
 
 def _append(
@@ -130,7 +131,6 @@ def _append(
 
 def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdict: DemoVerdict) -> DemoOutcome:
     times = sorted(appender.commit_us)
-    picture = verdict.picture
     return DemoOutcome(
         records=records,
         acknowledged=len(appender.ledger),
@@ -143,9 +143,9 @@ def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdi
         commit_p99_us=_percentile(times, 99),
         commits_per_s=round(len(times) / seconds, 1) if seconds else 0.0,
         replicas_identical=verdict.replicas_identical,
-        topics=len(picture.topics),
-        partitions=len(picture.leaders),
-        brokers=len(picture.fenced),
+        topics=len(verdict.image.topics.ids),
+        partitions=sum(len(topic.partitions) for topic in verdict.image.topics.sorted()),
+        brokers=len(verdict.image.brokers),
         verdict="red" if verdict.problems else "green",
         problems=verdict.problems,
     )
@@ -156,12 +156,12 @@ def _percentile(ordered: list[int], percent: int) -> int:
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0
 
 
-def ended(outcome: DemoOutcome, picture: Picture) -> DemoEnded:
+def ended(outcome: DemoOutcome, image: Image) -> DemoEnded:
     """Return the end of this demo, for the screen."""
-    led_by = picture.led_by()
+    led_by = Counter(partition.leader for topic in image.topics.sorted() for partition in topic.partitions)
     brokers = ", ".join(
-        f"{broker} leads {led_by[broker]}{' (fenced)' if is_fenced else ''}"
-        for broker, is_fenced in sorted(picture.fenced.items())
+        f"{broker.id} leads {led_by[broker.id]}{' (fenced)' if broker.fenced else ''}"
+        for _, broker in sorted(image.brokers.items())
     )
     rows = (
         ("records", f"{outcome.records} appended, {outcome.acknowledged} acknowledged"),

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fastquorum.cli.demo.appender import Acknowledged
-from fastquorum.cli.demo.picture import Picture
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.io.opening import open_offline
 from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.types import Offset
 from fastquorum.wire.records.control import ControlRecordType, control_type
+from fastquorum.wire.records.metadata import decode_metadata_record
 
 
 class ReadBackLog(NamedTuple):
@@ -31,7 +33,8 @@ class DemoVerdict(NamedTuple):
     elections: int
     replicas_identical: bool
     problems: list[str]
-    picture: Picture
+    image: Image
+    """What the acknowledged records come to."""
 
 
 def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: Kernels) -> DemoVerdict:
@@ -66,7 +69,7 @@ def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: K
         elections=max(replica.elections for replica in replicas),
         replicas_identical=identical,
         problems=problems,
-        picture=Picture.of(each.value for each in ledger),
+        image=_image_of(ledger),
     )
 
 
@@ -84,6 +87,14 @@ def _read(directory: str, kernels: Kernels) -> ReadBackLog:
     except FastQuorumError as error:
         problems.append(str(error))
     return ReadBackLog(directory, b"".join(parts), records, elections, problems)
+
+
+def _image_of(ledger: Sequence[Acknowledged]) -> Image:
+    fold = Fold()
+    for each in ledger:
+        record, _ = decode_metadata_record(each.value)
+        fold.add(each.offset, record, epoch=0, timestamp_ms=0)
+    return fold.image
 
 
 def checked_log(directory: str, kernels: Kernels, problems: list[str]) -> OfflineLog:
