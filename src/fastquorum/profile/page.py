@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
-from fastquorum.profile.report import Report, achieved, busiest, thread_name
+from fastquorum.profile.report import PATH, Report, achieved, busiest, thread_name
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,'Segoe UI',Helvetica,Arial,sans-serif;color:#212529;max-width:1230px;margin:2rem auto;
@@ -65,14 +65,7 @@ def _commit(commit: dict[str, Any] | None) -> Iterator[str]:
         return
     yield "<h2>A batch on the leader</h2>"
     yield f"<p>An append waits {commit['append_told_us']:,.0f} us on average.</p>"
-    names = {
-        "append_written": "until written",
-        "written_committed": "until committed",
-        "committed_told": "until reported",
-    }
-    rows = [
-        [title, f"{commit['mean_us'][name]:,.0f}", f"{commit['shares'][name]:.0%}"] for name, title in names.items()
-    ]
+    rows = [[title, f"{commit['mean_us'][name]:,.0f}", f"{commit['shares'][name]:.0%}"] for name, title in PATH]
     rows.append(["meanwhile: written to the end of its own sync", f"{commit['own_sync_us']:,.0f}", ""])
     rows.append(["meanwhile: sent to a majority's acknowledgement", f"{commit['majority_us']:,.0f}", ""])
     yield from _table(("", "mean us", "share"), rows)

@@ -21,11 +21,12 @@ from fastquorum.version import __version__
 FORMAT: Final = "fastquorum.profile/1"
 Report = dict[str, Any]
 _BULKY: Final = ("timeline", "histogram")
-_PATH: Final = (
+PATH: Final = (
     ("append_written", "until written"),
     ("written_committed", "until committed"),
     ("committed_told", "until reported"),
 )
+"""The parts of a commit's way, and what people call them."""
 
 
 def report_of(
@@ -83,7 +84,7 @@ def _commit(stages: Mapping[str, Mapping[str, float]]) -> dict[str, Any] | None:
     """The way of a commit, in its three parts; how long the leader's own disk and the followers took on the way."""
     if not stages or not stages["append_told"]["count"]:
         return None
-    parts = {name: stages[name]["mean_us"] for name, _ in _PATH}
+    parts = {name: stages[name]["mean_us"] for name, _ in PATH}
     whole = sum(parts.values()) or 1.0
     return {
         "appends": stages["append_told"]["count"],
@@ -154,7 +155,7 @@ def _commit_lines(commit: Mapping[str, Any] | None) -> Iterator[str]:
     if commit is None:
         return
     yield f"an append waits {commit['append_told_us']:,.0f} us on average; a batch on the leader:"
-    for name, title in _PATH:
+    for name, title in PATH:
         yield f"  {title:<16} {commit['mean_us'][name]:>10,.0f} us  {commit['shares'][name]:>4.0%}"
     yield (
         f"  meanwhile: written to its own sync's end {commit['own_sync_us']:,.0f} us, sent to a majority's "

@@ -44,8 +44,7 @@ class NodeLog:
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
         """Log ignored settings, always: their author may rely on them."""
-        sentence = f"fastquorum: {ignored_text(file, keys)}"
-        self._say(sys.stderr, "warning", "settings_ignored", sentence, file=file, keys=list(keys))
+        self._say_always("warning", "settings_ignored", ignored_text(file, keys), file=file, keys=list(keys))
 
     def started(self, node: RunningNode, data: str) -> None:
         """Print on stdout that the node listens."""
@@ -71,7 +70,7 @@ class NodeLog:
         )
         note = node.listening_note
         if note:
-            self._say(sys.stderr, "warning", "listening", f"fastquorum: {note}", note=note)
+            self._say_always("warning", "listening", note, note=note)
         torn = node.log.torn_tail
         if torn is not None:
             self._detail(
@@ -116,13 +115,10 @@ class NodeLog:
 
     def disk_full(self, hindrance: str) -> None:
         """Log a full disk, always: a person has to act. `hindrance`: why no append is possible; empty: it is again."""
-        path = self._data
         if hindrance:
-            sentence = f"{hindrance}; this node does not lead until then"
-            self._say(sys.stderr, "error", "disk_full", f"fastquorum: {sentence}", data=path)
+            self._say_always("error", "disk_full", f"{hindrance}; this node does not lead until then", data=self._data)
         else:
-            sentence = f"there is room in {path} again"
-            self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
+            self._say_always("info", "disk_has_room", f"there is room in {self._data} again", data=self._data)
 
     def other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """Log another cluster's node, always: a person has to act, as neither side comes to take part by itself."""
@@ -131,17 +127,16 @@ class NodeLog:
             f"node {node_id}{f' at {at}' if at else ''} is of another cluster than {self._cluster} "
             "(INCONSISTENT_CLUSTER_ID): nothing comes of it until the right data directory runs there, or here"
         )
-        self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
+        self._say_always("error", "other_cluster", sentence, other=node_id, endpoint=at)
 
     def notice(self, event: str, sentence: str) -> None:
         """Log a notice, always: a person has to act."""
-        self._say(sys.stderr, "error", event, f"fastquorum: {sentence}", message=sentence)
+        self._say_always("error", event, sentence, message=sentence)
 
     def logged(self, record: logging.LogRecord) -> None:
         """Always said: a warning, or worse. In words with its traceback, if it has one."""
         sentence = logging.Formatter().format(record)
-        level, event = record.levelname.lower(), getattr(record, "event", "logged")
-        self._say(sys.stderr, level, event, f"fastquorum: {sentence}", message=sentence)
+        self._say_always(record.levelname.lower(), getattr(record, "event", "logged"), sentence, message=sentence)
 
     def place(self, now: Description) -> None:
         """Always said, once: it looks like a voter, and its vote is missing."""
@@ -155,7 +150,7 @@ class NodeLog:
             "an observer, without a vote, until the directory with that id runs here"
         )
         fields = {"data": self._data, "directory_id": str(own), "known_directory_id": str(known)}
-        self._say(sys.stderr, "warning", "another_directory", f"fastquorum: {sentence}", **fields)
+        self._say_always("warning", "another_directory", sentence, **fields)
 
     def snapshot(self, report: SnapshotReport) -> None:
         """Log a snapshot, or why it failed, which a person has to look into."""
@@ -167,7 +162,7 @@ class NodeLog:
             self._detail("info", "snapshot_taken", sentence, bytes=report.size_bytes, took_ms=took_ms, **fields)
             return
         sentence = f"no snapshot of all below offset {snapshot.offset} could be taken: {error}"
-        self._say(sys.stderr, "error", "snapshot_failed", f"fastquorum: {sentence}", error=str(error), **fields)
+        self._say_always("error", "snapshot_failed", sentence, error=str(error), **fields)
 
     def ready(self) -> None:
         if self._is_json:  # in words it is told by the leadership before it

@@ -1,10 +1,9 @@
 """`fastquorum sim replay`: a seed again, with everything that happens in it."""
 
 import argparse
-import dataclasses
 
 from fastquorum import sim
-from fastquorum.cli.sim.run import add_seed, add_without
+from fastquorum.cli.sim.run import add_seed, add_without, show
 from fastquorum.cli.terminal.arguments import add_format, explain
 from fastquorum.cli.terminal.output import print_json
 
@@ -21,17 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    is_json = arguments.format == "json"
     report = sim.replay(
         arguments.seed,
-        (lambda line: print_json({"trace": line})) if is_json else print,
+        (lambda line: print_json({"trace": line})) if arguments.format == "json" else print,
         arguments.nodes,
         kernels=arguments.kernels,
         controller=arguments.controller,
         without=arguments.without,
     )
-    if is_json:
-        print_json(dataclasses.asdict(report))
-    else:
-        print(report)
-    return 0 if report.ok else 1
+    return show(report, arguments.format)

@@ -65,7 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
         controller=arguments.controller,
         without=arguments.without,
     )
-    if arguments.format == "json":
+    return show(report, arguments.format)
+
+
+def show(report: sim.Report, how: str) -> int:
+    """Print it; the exit code."""
+    if how == "json":
         print_json(dataclasses.asdict(report))
     else:
         print(report)

@@ -12,14 +12,15 @@ from typing import Final, NamedTuple, Self
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent, connect
 from fastquorum.client.contacts import Voters
+from fastquorum.client.describing import describe_request
 from fastquorum.client.quorum import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION
 from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
-from fastquorum.types import LISTENER_NAME, NO_NODE, TOPIC_NAME, Endpoint, NodeId
+from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
-from fastquorum.wire.messages.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
 
 THREADS_MAX: Final = 32
 PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -143,12 +144,8 @@ class Looker:
             endpoint = self._nodes.get(leader)
             if endpoint is None:
                 continue
-            topic = DescribeQuorumRequest.TopicData
-            request = DescribeQuorumRequest(
-                topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData(partition_index=0)])]
-            )
             try:
-                response = self._ask(endpoint, request, DESCRIBE_QUORUM_VERSION)
+                response = self._ask(endpoint, describe_request(), DESCRIBE_QUORUM_VERSION)
             except (NotSent, NoAnswer, PeerProtocolError) as error:
                 reason = f"node {leader} was the last one known to lead, and {error}"
                 continue

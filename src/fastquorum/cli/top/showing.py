@@ -21,26 +21,25 @@ from fastquorum.cli.top.comparing import NodeRow, QuorumRow, compare
 from fastquorum.cli.top.looking import Looker, QuorumLook
 
 EXIT_NO_LEADER: Final = 3
-_HEADER: Final = (
-    "NODE",
-    "ROLE",
-    "EPOCH",
-    "LOG-END",
-    "LAG",
-    "LAG-MS",
-    "COMMITS/S",
-    "APPENDS/S",
-    "FETCHES/S",
-    "REFUSED/S",
-    "SYNCS/S",
-    "SYNC-P50",
-    "SYNC-P99",
-    "COMMIT-P50",
-    "COMMIT-P99",
-    "CONNS",
-    "CPU%",
-    "AT",
-)
+_FIGURES: Final = {
+    "EPOCH": "epoch",
+    "LOG-END": "log_end",
+    "LAG": "lag",
+    "LAG-MS": "lag_ms",
+    "COMMITS/S": "commits_per_s",
+    "APPENDS/S": "appends_per_s",
+    "FETCHES/S": "fetches_per_s",
+    "REFUSED/S": "refused_per_s",
+    "SYNCS/S": "syncs_per_s",
+    "SYNC-P50": "sync_p50_us",
+    "SYNC-P99": "sync_p99_us",
+    "COMMIT-P50": "commit_p50_us",
+    "COMMIT-P99": "commit_p99_us",
+    "CONNS": "connections",
+    "CPU%": "cpu_percent",
+}
+"""By their columns the fields of a `NodeRow`."""
+_HEADER: Final = ("NODE", "ROLE", *_FIGURES, "AT")
 _EXPENDABLE: Final = (
     "FETCHES/S",
     "CONNS",
@@ -145,26 +144,8 @@ def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _cells(row: NodeRow) -> Sequence[str]:
-    return (
-        str(row.id) if row.id is not None else "?",
-        row.role or "?",
-        _figure(row.epoch),
-        _figure(row.log_end),
-        _figure(row.lag),
-        _figure(row.lag_ms),
-        _figure(row.commits_per_s),
-        _figure(row.appends_per_s),
-        _figure(row.fetches_per_s),
-        _figure(row.refused_per_s),
-        _figure(row.syncs_per_s),
-        _figure(row.sync_p50_us),
-        _figure(row.sync_p99_us),
-        _figure(row.commit_p50_us),
-        _figure(row.commit_p99_us),
-        _figure(row.connections),
-        _figure(row.cpu_percent),
-        row.endpoint,
-    )
+    figures = (_figure(getattr(row, name)) for name in _FIGURES.values())
+    return (str(row.id) if row.id is not None else "?", row.role or "?", *figures, row.endpoint)
 
 
 def _figure(value: float | None) -> str:
