@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastquorum.controller.brokers import controlled_shutdowns, metadata_heartbeats
+from fastquorum.controller.brokers import controlled_shutdowns, lifecycle, metadata_heartbeats
 from fastquorum.controller.partitions import isr_changes
 from fastquorum.controller.state.broker_info import broker_info_feature
 from fastquorum.types import NodeId
@@ -72,6 +72,6 @@ class OlderController(Controller):
         epoch = self.broker(broker_id).epoch if broker_epoch is None else broker_epoch
         request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=epoch)
         answer: ControlledShutdownResponse = self.decide(controlled_shutdowns.controlled_shutdown(self.state, request))
-        controlled_shutdowns.controlled_shutdown_done(self.state, request)
+        lifecycle.goes_on(self.state, broker_id)
         assert answer.error_code == 0
         return [(each.topic_name, each.partition_index) for each in answer.remaining_partitions]

@@ -111,7 +111,7 @@ def done(state: ControllerState, message: Message) -> None:
         case older_messages.MetadataHeartbeatRequest():
             metadata_heartbeats.metadata_heartbeat_done(state, message)
         case inter_broker_messages.ControlledShutdownRequest():
-            controlled_shutdowns.controlled_shutdown_done(state, message)
+            brokers.goes_on(state, message.broker_id)
 
 
 def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> Message:

@@ -5,7 +5,6 @@ Source: KIP-380; Kafka 3.9 `KafkaController.doControlledShutdown`.
 """
 
 from fastquorum.controller.brokers import fencing
-from fastquorum.controller.brokers import lifecycle as brokers
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.refusals import Refused
 from fastquorum.controller.state.controller_state import ControllerState
@@ -19,7 +18,7 @@ def controlled_shutdown(state: ControllerState, request: ControlledShutdownReque
     """Decide a ControlledShutdown: leaders move to other replicas in sync. The remaining partitions have none, and so
     no leader from now on, as in every controlled shutdown since KIP-631.
 
-    Once the records are in the log the caller calls `controlled_shutdown_done`.
+    Once the records are in the log the caller calls `lifecycle.goes_on`.
 
     Raises:
         Refused: BROKER_NOT_AVAILABLE if the broker is not registered, or fenced; STALE_BROKER_EPOCH if a later
@@ -43,8 +42,3 @@ def controlled_shutdown(state: ControllerState, request: ControlledShutdownReque
         if key not in moved
     ]
     return Decision(ControlledShutdownResponse(remaining_partitions=remaining), records, is_atomic=False)
-
-
-def controlled_shutdown_done(state: ControllerState, request: ControlledShutdownRequest) -> None:
-    """Finish a request whose records, if any, are in the log and in the image."""
-    brokers.goes_on(state, request.broker_id)
