@@ -13,8 +13,7 @@ from fastquorum.api.blocking_producer import Producer, ReadBarrier
 from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
-from fastquorum.api.standing import BARRIER_RETRY_S, QuorumHandle, Transfer, stop_grace_s
-from fastquorum.api.starting import start_logged
+from fastquorum.api.standing import BARRIER_RETRY_S, QuorumHandle, Transfer, start_logged, stop_grace_s
 from fastquorum.api.values import Values, as_values, each_of, split
 from fastquorum.broker.io.blocking import Membership, join
 from fastquorum.errors import NotLeader, Overloaded

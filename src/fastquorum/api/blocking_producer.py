@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from fastquorum.api.blocking import Watch, left_s
@@ -118,8 +117,6 @@ class Producer(ProducerCore):
         self._is_open = True
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing is held: the producer lives in the log."""
         self._is_open = False

@@ -13,7 +13,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from fastquorum.api.standing import Failure, append_timeout
@@ -296,8 +295,6 @@ class Producer(ProducerCore):
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Nothing is held: the producer lives in the log."""
         self._is_open = False

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from fastquorum.api.appends import Appends
@@ -12,8 +11,7 @@ from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer, ProducerChannel
-from fastquorum.api.standing import QuorumHandle, Transfer, append_timeout, stop_grace_s
-from fastquorum.api.starting import start_logged
+from fastquorum.api.standing import QuorumHandle, Transfer, append_timeout, start_logged, stop_grace_s
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.api.waiting import within
 from fastquorum.errors import Overloaded
@@ -317,9 +315,7 @@ class Quorum(QuorumHandle):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # --- inner --------------------------------------------------------------------------------------------------------

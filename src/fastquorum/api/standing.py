@@ -8,11 +8,15 @@ from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotLeader, NotReady, UsageError
 from fastquorum.kernels.stages import StageHistogram
+from fastquorum.node.io import handles
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.handles import Guarded
-from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.logged import Logged
+from fastquorum.node.io.observing import Leadership, Observer
 from fastquorum.node.io.running import GRACE_S, RunningNode
 from fastquorum.node.network.reachability import unreachable_text
+from fastquorum.node.settings.settings import NodeSettings
+from fastquorum.observe.starting import start_node
+from fastquorum.opening import check_interpreter
 from fastquorum.timeouts import wait_s
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
@@ -21,7 +25,7 @@ BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
 
 
-class QuorumHandle(Guarded):
+class QuorumHandle(handles.Guarded):
     """One node of a quorum, as far as both APIs say the same of it."""
 
     def __init__(self, node: RunningNode) -> None:
@@ -154,6 +158,16 @@ class Transfer:
             self._node.check_open()
             raise NotReady(f"node {after.leader_id} was elected instead of node {self._node_id}")
         return self._before if self.is_needless else after
+
+
+def start_logged(settings: NodeSettings, observer: Observer) -> RunningNode:
+    """Start a node like `observe.starting.start_node`, and log its events to `logging.getLogger("fastquorum")`."""
+    check_interpreter()
+    handles.end_left()
+    logged = Logged(observer, settings.node_id)
+    node = start_node(settings, logged)
+    logged.started(node.advertised, node.identity.cluster_id, node.identity.node_id)
+    return node
 
 
 def stop_grace_s(timeout: float | None) -> float:

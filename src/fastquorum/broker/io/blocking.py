@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.broker.agent import View
@@ -96,9 +95,7 @@ class Membership(Holding):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _until(self, is_done: Callable[[], bool], timeout: float | None) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 from typing import Self
 
 from fastquorum.broker.agent import View
@@ -125,9 +124,7 @@ class Membership(Holding):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # --- inner --------------------------------------------------------------------------------------------------------
