@@ -15,7 +15,7 @@ from bench.compare.cluster import ROOT, ContenderFailed, Process, Started
 from bench.compare.contenders import JAVA
 from fastquorum.client.committed import committed_fold
 from fastquorum.client.connection import Deadline
-from fastquorum.client.contacts import Voters
+from fastquorum.client.describing import Voters
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.errors import NotReady

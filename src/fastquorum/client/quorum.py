@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
-from fastquorum.client.contacts import count_contacts
-from fastquorum.client.describing import describe_request, why_leaderless
+from fastquorum.client.describing import count_contacts, describe_request, why_leaderless
 from fastquorum.client.fetched import Committed, decoded
 from fastquorum.client.refusals import OutcomeUnknown, refusal
 from fastquorum.errors import (
@@ -87,7 +86,7 @@ class QuorumClient(Guarded):
         super().__init__()
         self._on_wait = on_wait
         self._bootstrap = list(bootstrap)
-        self._kernels = kernels
+        self.kernels: Final = kernels
         self._connections: dict[Endpoint, Connection] = {}
         self._leader: FoundLeader | None = None
         self._controller: FoundController | None = None
@@ -228,7 +227,7 @@ class QuorumClient(Guarded):
         Raises: as `append_batch`.
         """
         timestamp_ms = time.time_ns() // 1_000_000
-        batch = self._kernels.encode_values(values, base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
+        batch = self.kernels.encode_values(values, base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
         return self.append_batch(batch, deadline, commit_timeout_s=commit_timeout_s)
 
     def append_batch(
@@ -303,7 +302,7 @@ class QuorumClient(Guarded):
                 continue
             match answer.error_code:
                 case ErrorCode.NONE:
-                    return decoded(self._kernels, answer, offset)
+                    return decoded(self.kernels, answer, offset)
                 case ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise OffsetOutOfRange(
                         offset=offset, start_offset=answer.log_start_offset, end_offset=answer.high_watermark

@@ -3,7 +3,14 @@
 import argparse
 import sys
 
-from fastquorum.cli.terminal.arguments import add_format, explain, parse_bootstrap, port_number, positive_seconds
+from fastquorum.cli.terminal.arguments import (
+    add_format,
+    add_timeout,
+    explain,
+    parse_bootstrap,
+    port_number,
+    positive_seconds,
+)
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
 
@@ -31,13 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=2.0,
         help="seconds between two refreshes (default: 2)",
     )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=2.0,
-        help="a node that does not answer within this time counts as down (default: 2)",
-    )
+    add_timeout(parser, "a node that does not answer within this time counts as down", 2.0)
     parser.add_argument("--once", action="store_true", help="query twice, print what changed in between, and end")
     add_format(parser)
 

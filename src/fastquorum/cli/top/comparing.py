@@ -4,7 +4,7 @@ import math
 from typing import Any, Final, NamedTuple
 
 from fastquorum.cli.top.looking import MetricsPage, QuorumLook
-from fastquorum.client.contacts import Voters
+from fastquorum.client.describing import Voters
 from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
 from fastquorum.observe.stages import COMMIT, SYNC

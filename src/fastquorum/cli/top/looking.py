@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Self
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent, connect
-from fastquorum.client.contacts import Voters
-from fastquorum.client.describing import describe_request
+from fastquorum.client.describing import Voters, describe_request
 from fastquorum.client.quorum import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION
 from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
