@@ -5,9 +5,10 @@ from typing import Final
 
 from fastquorum.cli.broker.describe import registered
 from fastquorum.cli.image.committed_image import watched_fold
+from fastquorum.cli.quorum.client import quorum_client
 from fastquorum.cli.quorum.controller_requests import ControllerClient
-from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, node_number, parse_bootstrap
-from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.cli.terminal.arguments import add_quorum, explain, node_number
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.wire import ErrorCode
@@ -33,9 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        fold = watched_fold(client, kernels, arguments.timeout)
+    with quorum_client(arguments) as client:
+        fold = watched_fold(client, arguments.timeout)
         broker = registered(fold.image, arguments.id)
         is_fenced, was_fenced = broker.fenced, broker.fenced
         if not was_fenced:

@@ -3,11 +3,9 @@
 import argparse
 from typing import Final
 
-from fastquorum.cli.quorum.controller_requests import ControllerClient
-from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, node_number, parse_bootstrap
-from fastquorum.cli.terminal.output import print_json, tell
-from fastquorum.client.connection import Deadline
-from fastquorum.client.quorum import QuorumClient
+from fastquorum.cli.quorum.controller_requests import asking
+from fastquorum.cli.terminal.arguments import add_quorum, explain, node_number
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.wire.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _VERSION: Final = 0
@@ -26,13 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
-        controller = ControllerClient(
-            client,
-            Deadline(arguments.timeout),
-            change=f"broker {arguments.id} was unregistered",
-            look="fastquorum broker list",
-        )
+    change = f"broker {arguments.id} was unregistered"
+    with asking(arguments, change=change, look="fastquorum broker list") as controller:
         request = UnregisterBrokerRequest(broker_id=arguments.id)
         answer = controller.ask(request, _VERSION, UnregisterBrokerResponse, lambda response: response.error_code)
         controller.check(answer.error_code, answer.error_message)

@@ -13,18 +13,10 @@ from fastquorum.cli.image.tables import (
     partition_rows,
     topic_row,
 )
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    natural,
-    parse_bootstrap,
-)
-from fastquorum.cli.terminal.output import print_json, print_table, tell, working
+from fastquorum.cli.quorum.client import quorum_client
+from fastquorum.cli.terminal.arguments import add_at, add_bootstrap, add_format, add_kernels, explain, load_kernels
+from fastquorum.cli.terminal.output import print_json, print_table, working
 from fastquorum.cli.terminal.several import for_each
-from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.view import image_view, resource_name, topic_view
@@ -51,12 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum image diff n1 --from 100 --to 145",
     )
     parser.add_argument("paths", metavar="DIR", nargs="*", help="one or more")
-    parser.add_argument(
-        "--at",
-        metavar="OFFSET",
-        type=natural,
-        help="use the records below this offset (default: all); a batch counts as a whole",
-    )
+    add_at(parser)
     parser.add_argument("--topic", metavar="NAME", help="only this topic, with its partitions")
     add_bootstrap(parser, required=False)
     add_format(parser)
@@ -66,11 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.paths) == (arguments.bootstrap is not None):
         raise UsageError("name either a directory DIR or running nodes by --bootstrap")
-    kernels = load_kernels(arguments.kernels)
     if arguments.paths:
+        kernels = load_kernels(arguments.kernels)
         return for_each(arguments.command, arguments.paths, lambda path: _look(path, kernels, arguments))
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        fold = watched_fold(client, kernels, arguments.timeout, arguments.at)
+    with quorum_client(arguments) as client:
+        fold = watched_fold(client, arguments.timeout, arguments.at)
     _tell(fold, arguments, {})
     return 0
 

@@ -9,15 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    parse_bootstrap,
-)
-from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.cli.quorum.client import quorum_client
+from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.client.connection import Deadline, NotSent
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady, Overloaded, RecordTooLarge, UsageError
@@ -73,12 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    bootstrap = parse_bootstrap(arguments.bootstrap)
     # Two digits a byte is the longest way to write one.
     line_bytes_max = BATCH_BYTES_MAX if arguments.encoding == "text" else 2 * BATCH_BYTES_MAX
     lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin(line_bytes_max)
     done = 0
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
+    with quorum_client(arguments) as client:
         try:
             for batch in lines:
                 values = [_decoded(arguments.encoding, line, done + number) for number, line in enumerate(batch, 1)]

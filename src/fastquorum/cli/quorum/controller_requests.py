@@ -6,12 +6,15 @@ had begun may still be committed, so that after such an answer nothing is certai
 has said what is. Source: Kafka `KafkaAdminClient`; KIP-919.
 """
 
+import argparse
+import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
+from fastquorum.cli.quorum.client import quorum_client
 from fastquorum.cli.terminal.output import tell, working
 from fastquorum.client.connection import Deadline, NoAnswer, NotSent
 from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient
@@ -61,6 +64,13 @@ def only(answers: Sequence[T]) -> T:
     return answers[0]
 
 
+@contextlib.contextmanager
+def asking(arguments: argparse.Namespace, *, change: str, look: str) -> Iterator["ControllerClient"]:
+    """Yield what asks the quorum that the arguments name (`add_quorum`) for one change."""
+    with quorum_client(arguments) as client:
+        yield ControllerClient(client, Deadline(arguments.timeout), change=change, look=look)
+
+
 class ControllerClient:
     """Asks the active controller for one change."""
 
@@ -72,7 +82,7 @@ class ControllerClient:
         `tells_interruption`: an interruption prints that the change may have been made.
         """
         self._client = client
-        self._deadline = deadline
+        self.deadline: Final = deadline
         self._change = change
         self._look = look
         self._tells_interruption = tells_interruption
@@ -105,7 +115,7 @@ class ControllerClient:
                     return answer
                 reason = self._lost_by = f"{endpoint.address} answered {error_name(code)}"
             self._client.forget_leader()
-            if self._deadline.left_s <= LOOK_AGAIN_S:
+            if self.deadline.left_s <= LOOK_AGAIN_S:
                 raise self._unlucky(reason)
             time.sleep(LOOK_AGAIN_S)
 
@@ -117,14 +127,14 @@ class ControllerClient:
 
     def _find(self) -> Endpoint:
         try:
-            return self._client.controller(self._deadline).endpoint
+            return self._client.controller(self.deadline).endpoint
         except NotReady as error:
             raise self._unlucky(error.reason) from error
 
     def _check_serves(self, endpoint: Endpoint, request: Message, version: int) -> None:
         """Check before sending: a node that is not a controller hangs up on a controller's requests, and then their
         outcome would be unknown. NotSent."""
-        if not self._client.serves(endpoint, type(request), version, self._deadline):
+        if not self._client.serves(endpoint, type(request), version, self.deadline):
             name = API[ApiKey(type(request).__wire__.api_key)].name
             raise UsageError(
                 f"{endpoint.address} leads, and does not serve {name}: it is not a controller",
@@ -133,7 +143,7 @@ class ControllerClient:
 
     def _ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M]) -> M:
         try:
-            return self._client.ask(endpoint, request, version, response_type, self._deadline, math.inf)
+            return self._client.ask(endpoint, request, version, response_type, self.deadline, math.inf)
         except NoAnswer as error:
             raise self._unknown(str(error)) from error
         except KeyboardInterrupt:

@@ -11,19 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    parse_bootstrap,
-    positive_seconds,
-)
-from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.cli.quorum.client import quorum_client
+from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain, positive_seconds
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.client.connection import Deadline
 from fastquorum.client.describing import last_change_of
-from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId, address_text
 from fastquorum.wire.messages.quorum_admin import DescribeQuorumResponse
@@ -66,8 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.human_readable and not arguments.replication:
         raise UsageError("--human-readable goes with --replication only")
-    bootstrap = parse_bootstrap(arguments.bootstrap)
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
+    with quorum_client(arguments) as client:
         while True:
             deadline = Deadline(arguments.timeout)
             response = client.describe(deadline)

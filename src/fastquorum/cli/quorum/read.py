@@ -5,20 +5,11 @@ import sys
 from typing import Final
 
 from fastquorum.cli.log.stored import describe_record
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    natural,
-    parse_bootstrap,
-    positive,
-)
+from fastquorum.cli.quorum.client import quorum_client
+from fastquorum.cli.terminal.arguments import add_bootstrap, add_format, add_kernels, explain, natural, positive
 from fastquorum.cli.terminal.json_text import jackson_text
-from fastquorum.cli.terminal.output import print_json, tell
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.client.connection import Deadline
-from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import Record
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, Epoch
@@ -44,9 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    bootstrap = parse_bootstrap(arguments.bootstrap)
     offset, left = arguments.from_offset, arguments.max
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
+    with quorum_client(arguments) as client:
         kind = _kind(client.leader(Deadline(arguments.timeout)).topic)
         end = None
         while True:

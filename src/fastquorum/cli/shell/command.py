@@ -7,25 +7,17 @@ from collections.abc import Callable, Sequence
 
 from fastquorum.cli.image.committed_image import WATCH, watched_fold
 from fastquorum.cli.image.offset import tell_torn, tell_where
+from fastquorum.cli.quorum.client import quorum_client
 from fastquorum.cli.shell.commands import COMMANDS, ShellSession
 from fastquorum.cli.shell.nodes import Directory, tree_of
 from fastquorum.cli.shell.prompt import Prompt, Script
-from fastquorum.cli.terminal.arguments import (
-    add_bootstrap,
-    add_format,
-    add_kernels,
-    explain,
-    load_kernels,
-    natural,
-    parse_bootstrap,
-)
+from fastquorum.cli.terminal.arguments import add_at, add_bootstrap, add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.terminal.output import tell, working
 from fastquorum.client.committed import LiveImage
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_as_recovered
 from fastquorum.storage.io.disk import exists
 from fastquorum.storage.io.opening import fold_file, open_offline
@@ -52,12 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("path", metavar="DIR|FILE", nargs="?")
     parser.add_argument("words", metavar="COMMAND", nargs="*", help="one command with its arguments; help lists them")
-    parser.add_argument(
-        "--at",
-        metavar="OFFSET",
-        type=natural,
-        help="use the records below this offset (default: all); a batch counts as a whole",
-    )
+    add_at(parser)
     add_bootstrap(parser, required=False)
     add_format(parser)
     add_kernels(parser)
@@ -75,11 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     if command and command[0] not in COMMANDS and os.path.exists(command[0]):
         problem = f"it shows one {'quorum' if path is None else 'log'}, and {command[0]} is another one"
         raise UsageError(problem, "fastquorum image shows several, and fastquorum report image-diff what differs")
-    kernels = load_kernels(arguments.kernels)
     if path is None:
-        with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-            source = _source(client, kernels, arguments)
-            return look_around(source, command, as_json=arguments.format == "json")
+        with quorum_client(arguments) as client:
+            return look_around(_source(client, arguments), command, as_json=arguments.format == "json")
+    kernels = load_kernels(arguments.kernels)
     with working(f"reading {path}"):
         if os.path.isdir(path):
             fold, tail = fold_as_recovered(open_offline(path, kernels), kernels, arguments.at)
@@ -92,13 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
     return look_around(lambda: _seen(fold), command, as_json=arguments.format == "json")
 
 
-def _source(client: QuorumClient, kernels: Kernels, arguments: argparse.Namespace) -> Source:
+def _source(client: QuorumClient, arguments: argparse.Namespace) -> Source:
     """Return the source of a running quorum's image: the present one at each command, or that at --at."""
     if arguments.at is None:
-        live = LiveImage(client, kernels, arguments.timeout)
+        live = LiveImage(client, client.kernels, arguments.timeout)
         live.at(watch=WATCH)
         return lambda: _seen(live.at())
-    fold = watched_fold(client, kernels, arguments.timeout, arguments.at)
+    fold = watched_fold(client, arguments.timeout, arguments.at)
     tell_where(fold, arguments.at)
     return lambda: _seen(fold)
 

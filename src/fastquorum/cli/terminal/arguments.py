@@ -41,12 +41,25 @@ def add_bootstrap(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         required=required,
         help="any nodes of the quorum; the leader is found through them",
     )
+    add_timeout(parser, "give up after this long")
+
+
+def add_timeout(parser: argparse.ArgumentParser, meaning: str, default_s: float = DEFAULT_TIMEOUT_S) -> None:
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=positive_seconds,
-        default=DEFAULT_TIMEOUT_S,
-        help=f"give up after this long (default: {DEFAULT_TIMEOUT_S:g})",
+        default=default_s,
+        help=f"{meaning} (default: {default_s:g})",
+    )
+
+
+def add_at(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--at",
+        metavar="OFFSET",
+        type=natural,
+        help="use the records below this offset (default: all); a batch counts as a whole",
     )
 
 

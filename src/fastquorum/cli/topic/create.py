@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Sequence
 from typing import Final
 
-from fastquorum.cli.quorum.controller_requests import ControllerClient, only
-from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap, positive, sendable
-from fastquorum.cli.terminal.output import print_json, tell
-from fastquorum.client.connection import Deadline
-from fastquorum.client.quorum import QuorumClient
+from fastquorum.cli.quorum.controller_requests import asking, only
+from fastquorum.cli.terminal.arguments import add_quorum, explain, positive, sendable
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.errors import UsageError
 from fastquorum.types import NodeId, is_whole
 from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
@@ -51,15 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    topic, deadline = _topic_of(arguments), Deadline(arguments.timeout)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
-        controller = ControllerClient(
-            client,
-            deadline,
-            change=f"topic {topic.name} was created",
-            look=f"fastquorum topic describe {topic.name}",
-        )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
+    topic = _topic_of(arguments)
+    change, look = f"topic {topic.name} was created", f"fastquorum topic describe {topic.name}"
+    with asking(arguments, change=change, look=look) as controller:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=controller.deadline.left_ms)
         answer = controller.ask(
             request, _VERSION, CreateTopicsResponse, lambda response: only(response.topics).error_code
         )

@@ -3,11 +3,9 @@
 import argparse
 from typing import Final
 
-from fastquorum.cli.quorum.controller_requests import ControllerClient, only
-from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap, sendable
-from fastquorum.cli.terminal.output import print_json, tell
-from fastquorum.client.connection import Deadline
-from fastquorum.client.quorum import QuorumClient
+from fastquorum.cli.quorum.controller_requests import asking, only
+from fastquorum.cli.terminal.arguments import add_quorum, explain, sendable
+from fastquorum.cli.terminal.output import print_json
 from fastquorum.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _VERSION: Final = 6
@@ -25,13 +23,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    name, deadline = arguments.name, Deadline(arguments.timeout)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), load_kernels(arguments.kernels), tell) as client:
-        controller = ControllerClient(
-            client, deadline, change=f"topic {name} was deleted", look="fastquorum topic list"
-        )
+    name = arguments.name
+    with asking(arguments, change=f"topic {name} was deleted", look="fastquorum topic list") as controller:
         topic = DeleteTopicsRequest.DeleteTopicState(name=name)
-        request = DeleteTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
+        request = DeleteTopicsRequest(topics=[topic], timeout_ms=controller.deadline.left_ms)
         answer = controller.ask(
             request, _VERSION, DeleteTopicsResponse, lambda response: only(response.responses).error_code
         )

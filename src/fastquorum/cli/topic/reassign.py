@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 from fastquorum.cli.image.committed_image import watched_fold
 from fastquorum.cli.image.tables import nodes_text
+from fastquorum.cli.quorum.client import quorum_client
 from fastquorum.cli.quorum.controller_requests import ControllerClient
-from fastquorum.cli.terminal.arguments import add_quorum, explain, load_kernels, parse_bootstrap
+from fastquorum.cli.terminal.arguments import add_quorum, explain
 from fastquorum.cli.terminal.output import print_json, print_table, tell
 from fastquorum.cli.topic.reassignment_plan import Planned, read_plan
 from fastquorum.client.connection import Deadline
@@ -58,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plan is None and not arguments.status:
         raise UsageError("a PLAN file is missing", "only --status works without one")
     plan = read_plan(arguments.plan) if arguments.plan is not None else None
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        image = watched_fold(client, kernels, arguments.timeout).image
+    with quorum_client(arguments) as client:
+        image = watched_fold(client, arguments.timeout).image
         if arguments.status:
             return _show_status(image, plan, arguments.format)
         assert plan is not None

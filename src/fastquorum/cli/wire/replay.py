@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from fastquorum.cli.terminal.arguments import DEFAULT_TIMEOUT_S, add_format, explain, positive_seconds
+from fastquorum.cli.terminal.arguments import add_format, add_timeout, explain
 from fastquorum.cli.terminal.file_limit import raise_file_limit
 from fastquorum.cli.terminal.output import print_json, progress, tell
 from fastquorum.cli.wire.batches import inside_batches
@@ -54,13 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="API,...", help="replay these APIs only")
     parser.add_argument("--server", metavar="NAME", help="replay only the requests to this recorded server")
     parser.add_argument("--one-connection", action="store_true", help="send everything on one connection")
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=DEFAULT_TIMEOUT_S,
-        help=f"wait this long for each answer (default: {DEFAULT_TIMEOUT_S:g})",
-    )
+    add_timeout(parser, "wait this long for each answer")
     add_format(parser)
 
 
