@@ -36,8 +36,6 @@ from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapsho
 NEVER: Final = -1
 BACKOFF_US_MAX: Final = 1_000 * MS
 
-_Fetched = FetchResponse.FetchableTopicResponse.PartitionData
-
 
 class ActiveController(NamedTuple):
     """The leader of the quorum, which is the active controller."""
@@ -230,15 +228,9 @@ class MetadataFollower:
         if len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
             raise PeerProtocolError("a Fetch of one partition is answered with others")
         fetched = message.responses[0].partitions[0]
-        current_leader = fetched.current_leader
+        current = fetched.current_leader
         if fetched.error_code != ErrorCode.NONE or self.leader is None:
-            self._learn(
-                current_leader.leader_id,
-                current_leader.leader_epoch,
-                message.node_endpoints,
-                fetched.error_code,
-                now_us,
-            )
+            self._learn(current.leader_id, current.leader_epoch, message.node_endpoints, fetched.error_code, now_us)
             return
         self._failures, self.reason = 0, ""
         if fetched.diverging_epoch.epoch >= 0:
@@ -284,10 +276,8 @@ class MetadataFollower:
         part = message.topics[0].partitions[0]
         if part.error_code != ErrorCode.NONE:
             self._snapshot = None  # the next Fetch tells what to do instead
-            current_leader = part.current_leader
-            self._learn(
-                current_leader.leader_id, current_leader.leader_epoch, message.node_endpoints, part.error_code, now_us
-            )
+            current = part.current_leader
+            self._learn(current.leader_id, current.leader_epoch, message.node_endpoints, part.error_code, now_us)
             return
         position, data = len(copying.data), part.unaligned_records
         named = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)

@@ -175,14 +175,10 @@ class TopicsEditor:
         topic_id = self._before.ids.get(name)
         return None if topic_id in self._removed else topic_id
 
-    def _kept(self, topic_id: Uuid) -> Topic | None:
-        """Return the topic as it was before, unless it was removed."""
-        return None if topic_id in self._removed else self._before.by_id.get(topic_id)
-
     def _changes(self, topic_id: Uuid) -> _Changes:
         changes = self._changed.get(topic_id)
         if changes is None:
-            topic = self._kept(topic_id)
+            topic = None if topic_id in self._removed else self._before.by_id.get(topic_id)
             if topic is None:
                 raise ValueError(f"there is no topic with id {topic_id}")
             changes = self._changed[topic_id] = _Changes(topic)
