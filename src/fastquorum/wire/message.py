@@ -60,10 +60,13 @@ class StructMeta(type):
 
 
 def _named(name: str, declared: Field) -> Field:
-    if declared.json_name:
-        return dataclasses.replace(declared, name=name)
+    return dataclasses.replace(declared, name=name, json_name=declared.json_name or camel_case(name))
+
+
+def camel_case(name: str) -> str:
+    """Return the name as Kafka's JSON has it."""
     first, *rest = name.split("_")
-    return dataclasses.replace(declared, name=name, json_name=first + "".join(word.capitalize() for word in rest))
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _add_methods(cls: StructMeta) -> None:

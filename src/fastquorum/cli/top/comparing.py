@@ -9,6 +9,7 @@ from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
 from fastquorum.observe.stages import COMMIT, SYNC
 from fastquorum.types import NO_NODE, Endpoint, NodeId
+from fastquorum.wire.message import camel_case
 
 STAGE_METRIC: Final = "fastquorum_commit_stage_seconds"
 _STATE_METRIC: Final = "kafka_server_raft_metrics_current_state"
@@ -45,7 +46,7 @@ class NodeRow(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Camel case, as `quorum describe` has it."""
-        return {_camel(key): _rounded(value) for key, value in self._asdict().items()}
+        return {camel_case(key.removeprefix("is_")): _rounded(value) for key, value in self._asdict().items()}
 
 
 class QuorumRow(NamedTuple):
@@ -64,7 +65,11 @@ class QuorumRow(NamedTuple):
     nodes: tuple[NodeRow, ...]
 
     def as_json(self) -> dict[str, Any]:
-        whole = {_camel(key): _rounded(value) for key, value in self._asdict().items() if key != "nodes"}
+        whole = {
+            camel_case(key.removeprefix("is_")): _rounded(value)
+            for key, value in self._asdict().items()
+            if key != "nodes"
+        }
         return {**whole, "nodes": [each.as_json() for each in self.nodes]}
 
 
@@ -193,11 +198,6 @@ class _Rates:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.removeprefix("is_").split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def _rounded(value: object) -> object:

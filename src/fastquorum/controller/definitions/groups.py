@@ -6,6 +6,7 @@ Source: KIP-848, KIP-932, KIP-1071; Kafka `GroupConfig`, `GroupCoordinatorConfig
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -16,6 +17,7 @@ _SESSION: Final = whole(45_000, 60_000)
 _HEARTBEAT: Final = whole(5_000, 15_000)
 """Always shorter than a session, as it must be."""
 _ASSIGNMENT: Final = whole(0, 15_000)
+_int: Final = partial(definition, ConfigType.INT)
 _BY_DURATION: Final = "by_duration:"
 _DURATION: Final = re.compile(
     r"([-+]?)P(?=.)(?:([-+]?[0-9]{1,19})D)?"
@@ -46,37 +48,25 @@ def _is_duration(text: str) -> bool:
 
 GROUP_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {
-        "consumer.assignment.interval.ms": definition(
-            ConfigType.INT, _ASSIGNMENT, "group.consumer.assignment.interval.ms"
-        ),
-        "consumer.heartbeat.interval.ms": definition(
-            ConfigType.INT, _HEARTBEAT, "group.consumer.heartbeat.interval.ms"
-        ),
-        "consumer.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.consumer.session.timeout.ms"),
-        "share.assignment.interval.ms": definition(ConfigType.INT, _ASSIGNMENT, "group.share.assignment.interval.ms"),
+        "consumer.assignment.interval.ms": _int(_ASSIGNMENT, "group.consumer.assignment.interval.ms"),
+        "consumer.heartbeat.interval.ms": _int(_HEARTBEAT, "group.consumer.heartbeat.interval.ms"),
+        "consumer.session.timeout.ms": _int(_SESSION, "group.consumer.session.timeout.ms"),
+        "share.assignment.interval.ms": _int(_ASSIGNMENT, "group.share.assignment.interval.ms"),
         "share.auto.offset.reset": definition(ConfigType.STRING, _offset_reset, default="latest"),
-        "share.delivery.count.limit": definition(ConfigType.INT, whole(2, 10), "group.share.delivery.count.limit"),
-        "share.heartbeat.interval.ms": definition(ConfigType.INT, _HEARTBEAT, "group.share.heartbeat.interval.ms"),
+        "share.delivery.count.limit": _int(whole(2, 10), "group.share.delivery.count.limit"),
+        "share.heartbeat.interval.ms": _int(_HEARTBEAT, "group.share.heartbeat.interval.ms"),
         "share.isolation.level": definition(
             ConfigType.STRING, one_of("read_committed", "read_uncommitted"), default="read_uncommitted"
         ),
-        "share.partition.max.record.locks": definition(
-            ConfigType.INT, whole(100, 4_000), "group.share.partition.max.record.locks"
-        ),
-        "share.record.lock.duration.ms": definition(
-            ConfigType.INT, whole(15_000, 60_000), "group.share.record.lock.duration.ms"
-        ),
+        "share.partition.max.record.locks": _int(whole(100, 4_000), "group.share.partition.max.record.locks"),
+        "share.record.lock.duration.ms": _int(whole(15_000, 60_000), "group.share.record.lock.duration.ms"),
         "share.renew.acknowledge.enable": definition(ConfigType.BOOLEAN, flag, default="true"),
-        "share.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.share.session.timeout.ms"),
-        "streams.assignment.interval.ms": definition(
-            ConfigType.INT, _ASSIGNMENT, "group.streams.assignment.interval.ms"
-        ),
-        "streams.heartbeat.interval.ms": definition(ConfigType.INT, _HEARTBEAT, "group.streams.heartbeat.interval.ms"),
-        "streams.initial.rebalance.delay.ms": definition(
-            ConfigType.INT, whole(0, INT_MAX), "group.streams.initial.rebalance.delay.ms"
-        ),
-        "streams.num.standby.replicas": definition(ConfigType.INT, whole(0, 2), "group.streams.num.standby.replicas"),
-        "streams.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.streams.session.timeout.ms"),
+        "share.session.timeout.ms": _int(_SESSION, "group.share.session.timeout.ms"),
+        "streams.assignment.interval.ms": _int(_ASSIGNMENT, "group.streams.assignment.interval.ms"),
+        "streams.heartbeat.interval.ms": _int(_HEARTBEAT, "group.streams.heartbeat.interval.ms"),
+        "streams.initial.rebalance.delay.ms": _int(whole(0, INT_MAX), "group.streams.initial.rebalance.delay.ms"),
+        "streams.num.standby.replicas": _int(whole(0, 2), "group.streams.num.standby.replicas"),
+        "streams.session.timeout.ms": _int(_SESSION, "group.streams.session.timeout.ms"),
     }
 )
 

@@ -10,6 +10,7 @@ from fastquorum.controller.image.partition import Partition, Recovery
 from fastquorum.controller.image.quotas import Entity
 from fastquorum.controller.image.registrations import Broker, Controller, Feature, Listener
 from fastquorum.controller.image.topics import Topic
+from fastquorum.wire.message import camel_case
 
 View = dict[str, Any]
 SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -89,15 +90,7 @@ def configs_view(image: Image, resource: Resource) -> dict[str, str]:
 
 
 def acl_view(acl: Acl) -> View:
-    return {
-        "resourceType": acl.resource_type,
-        "resourceName": acl.resource_name,
-        "patternType": acl.pattern_type,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation,
-        "permissionType": acl.permission_type,
-    }
+    return _fields(acl)
 
 
 def scram_view(credential: ScramCredential) -> View:
@@ -106,14 +99,12 @@ def scram_view(credential: ScramCredential) -> View:
 
 
 def token_view(token: DelegationToken) -> View:
-    return {
-        "owner": token.owner,
-        "requester": token.requester,
-        "renewers": list(token.renewers),
-        "issueTimestamp": token.issue_timestamp,
-        "maxTimestamp": token.max_timestamp,
-        "expirationTimestamp": token.expiration_timestamp,
-    }
+    return _fields(token)
+
+
+def _fields(thing: Acl | DelegationToken) -> View:
+    fields = thing._asdict().items()
+    return {camel_case(name): list(value) if isinstance(value, tuple) else value for name, value in fields}
 
 
 def resource_name(resource: Resource) -> str:
