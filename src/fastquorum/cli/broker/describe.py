@@ -1,7 +1,6 @@
 """`fastquorum broker describe`: one broker's registration, and what it holds."""
 
 import argparse
-from typing import Any
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import broker_state, listeners_text
@@ -30,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     image = committed_image(arguments)
     broker = registered(image, arguments.id)
     if arguments.format == "json":
-        print_json(_view(image, broker))
+        held, configs = _held(image, broker.id), _configs(image, broker.id)
+        print_json({"id": broker.id} | broker_view(broker) | held | {"configs": configs})
     else:
         _show(image, broker)
     return 0
@@ -42,10 +42,6 @@ def registered(image: Image, broker_id: NodeId) -> Broker:
     if broker is None:
         raise UsageError(f"broker {broker_id} is not registered", "`fastquorum broker list` lists those that are")
     return broker
-
-
-def _view(image: Image, broker: Broker) -> dict[str, Any]:
-    return {"id": broker.id} | broker_view(broker) | _held(image, broker.id) | {"configs": _configs(image, broker.id)}
 
 
 def _show(image: Image, broker: Broker) -> None:

@@ -1,7 +1,6 @@
 """`fastquorum log verify`: every byte of a directory that can be checked."""
 
 import argparse
-from typing import Final
 
 from fastquorum.cli.terminal.arguments import add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.terminal.output import print_json, print_table, working
@@ -9,8 +8,6 @@ from fastquorum.cli.terminal.several import add_paths, for_each
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.io.opening import open_offline
-
-_OK: Final = 0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,4 +56,4 @@ def _verify(path: str, kernels: Kernels, how: str) -> int:
             print_table(
                 header, [(each.severity, each.path, each.position, each.offset, each.text) for each in seen.findings]
             )
-    return _OK if seen.is_sound else CorruptionError.exit_code
+    return 0 if seen.is_sound else CorruptionError.exit_code

@@ -1,7 +1,6 @@
 """`fastquorum topic describe`: topics with their partitions and configurations."""
 
 import argparse
-from typing import Any
 
 from fastquorum.cli.image.committed_image import committed_image
 from fastquorum.cli.image.tables import PARTITION_HEADER, partition_rows
@@ -32,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     topics = list(image.topics.sorted()) if arguments.name is None else [known_topic(image, arguments.name)]
     for number, topic in enumerate(topics):
         if arguments.format == "json":
-            print_json(_view(image, topic))
+            print_json({"name": topic.name, "configs": _configs(image, topic)} | topic_view(topic))
             continue
         if number:
             print()
@@ -46,10 +45,6 @@ def known_topic(image: Image, name: str) -> Topic:
     if topic is None:
         raise UsageError(f"there is no topic {name!r}", "`fastquorum topic list` shows what there is")
     return topic
-
-
-def _view(image: Image, topic: Topic) -> dict[str, Any]:
-    return {"name": topic.name, "configs": _configs(image, topic)} | topic_view(topic)
 
 
 def _show(image: Image, topic: Topic) -> None:

@@ -53,13 +53,16 @@ class FieldDifference(NamedTuple):
 
     def __str__(self) -> str:
         if isinstance(self.recorded, str) and isinstance(self.now, str):
-            at = next(
-                (at for at, (one, other) in enumerate(zip(self.recorded, self.now, strict=False)) if one != other),
-                min(len(self.recorded), len(self.now)),
-            )
+            at = first_difference(self.recorded, self.now)
             if max(len(self.recorded), len(self.now)) > _SHOWN_CHARACTERS:
                 return f"{self.path}: {_around(self.recorded, at)} was recorded, now {_around(self.now, at)}"
         return f"{self.path}: {_shown(self.recorded)} was recorded, now {_shown(self.now)}"
+
+
+def first_difference(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return where they begin to differ: at the end of the shorter one, if that is how the longer one begins."""
+    differing = (at for at, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs)
+    return next(differing, min(len(one), len(other)))
 
 
 def _around(text: str, at: int) -> str:

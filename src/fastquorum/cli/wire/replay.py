@@ -12,7 +12,7 @@ from fastquorum.cli.terminal.arguments import add_format, add_timeout, explain
 from fastquorum.cli.terminal.file_limit import raise_file_limit
 from fastquorum.cli.terminal.output import print_json, progress, tell
 from fastquorum.cli.wire.batches import inside_batches
-from fastquorum.cli.wire.compare import DEFAULT_IGNORED, FieldDifference, Ignored, differences
+from fastquorum.cli.wire.compare import DEFAULT_IGNORED, FieldDifference, Ignored, differences, first_difference
 from fastquorum.cli.wire.decode import response_fields
 from fastquorum.cli.wire.exchanges import is_answered
 from fastquorum.cli.wire.lines import Line, api_key
@@ -187,10 +187,7 @@ def _fields(line: RecordedExchange, response: bytes) -> Any:
 
 
 def _bytes_differ(recorded_bytes: bytes, now: bytes) -> str:
-    at = next(
-        (at for at, (one, other) in enumerate(zip(recorded_bytes, now, strict=False)) if one != other),
-        min(len(recorded_bytes), len(now)),
-    )
+    at = first_difference(recorded_bytes, now)
     return f"{len(recorded_bytes)} bytes were recorded, now {len(now)}, which differ from byte {at} on"
 
 
