@@ -2,8 +2,7 @@
 
 import pytest
 
-from fastquorum.cli.shell.columns import in_columns
-from fastquorum.cli.shell.commands import ShellSession
+from fastquorum.cli.shell.commands import ShellSession, in_columns
 from fastquorum.cli.shell.nodes import Directory, Leaf, tree_of
 from fastquorum.cli.shell.paths import find, path_text
 from fastquorum.cli.shell.prompt import offered

@@ -13,19 +13,42 @@ from dataclasses import replace
 
 from fastquorum.broker.agent import Agent, Effect, MemberLink, View
 from fastquorum.broker.control_server import ControlRequestServer
-from fastquorum.broker.controller_finder import ControllerFinder
 from fastquorum.broker.events import Followed, MemberTimerFired
+from fastquorum.broker.follower import FollowerRequest, MetadataFollower
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.raft.ports import Random
-from fastquorum.types import Micros
+from fastquorum.types import Endpoint, Micros
 from fastquorum.wire import frames_of
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from fastquorum.wire.messages.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
+
+
+class ControllerFinder(MetadataFollower):
+    """A follower that stops once it knows the leader, and reads no metadata. A server that is not the controller any
+    more, or does not answer, is not asked again: the bootstrap servers are. Source: KIP-595 (discovery); KIP-380, whose
+    brokers found it in ZooKeeper."""
+
+    @property
+    def deadline_us(self) -> Micros:
+        return NEVER if self.controller is not None else super().deadline_us
+
+    def poll(self, now_us: Micros) -> FollowerRequest | None:
+        return None if self.controller is not None else super().poll(now_us)
+
+    def on_answer(self, number: int, message: Message, now_us: Micros) -> None:
+        super().on_answer(number, message, now_us)
+        if self.controller is not None:
+            self._failures, self.reason = 0, ""
+
+    def not_there(self, endpoint: Endpoint, reason: str, now_us: Micros) -> None:
+        """Note that the active controller is not at this endpoint."""
+        if self.controller is not None and self.controller.endpoint == endpoint:
+            self._lose_leader(reason, now_us)
 
 
 class PushedMetadataAgent(Agent):

@@ -11,16 +11,16 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from fastquorum.controller.configs.loggers import check_levels
 from fastquorum.controller.configs.remote_storage import remote_storage_fault
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.definitions.checks import TOO_LONG, VALUE_MAX
+from fastquorum.controller.definitions.checks import NODE_ID, TOO_LONG, VALUE_MAX
 from fastquorum.controller.definitions.client_metrics import client_metrics_fault
 from fastquorum.controller.definitions.groups import group_config_fault
 from fastquorum.controller.definitions.topics import config_fault, configs_conflict
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.refusals import TopicFault
 from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS, ControllerState
+from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.configs import (
@@ -153,7 +153,7 @@ def _pattern_chars(resources: Iterable[Any]) -> int:
 
 def _of_one(state: ControllerState, resource: Resource, requested: Any, change: _Change) -> list[Message]:
     if resource.type == ResourceType.BROKER_LOGGER and change.wanted is _operated:
-        check_levels(state.node_id, resource.name, requested.configs)
+        _check_levels(state.node_id, resource.name, requested.configs)
         return []
     _check_resource(state, resource)
     present: Mapping[str, str] = state.image.configs.get(resource, {})
@@ -242,6 +242,20 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
         case _:
             raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
+
+
+def _check_levels(node_id: NodeId, name: str, changes: Iterable[Any]) -> None:
+    """Refuse each change of a level of node `name`'s loggers. Our nodes have none, so it gets the answer of a Kafka
+    controller for an unknown logger."""
+    if NODE_ID.fullmatch(name) is None:
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name[:100]}")
+    if int(name) != node_id:
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected node id: this is node {node_id}, ask {name} itself")
+    for each in changes:
+        if each.config_operation not in (Operation.SET, Operation.DELETE):
+            text = f"Operation {each.config_operation} is not supported for loggers: a level is set, or unset."
+            raise TopicFault(ErrorCode.INVALID_REQUEST, text)
+        raise TopicFault(ErrorCode.INVALID_CONFIG, f"Logger {each.name} does not exist!")
 
 
 def _check_value(state: ControllerState, resource: Resource, name: str, value: str | None) -> None:

@@ -13,13 +13,12 @@ from typing import Final
 from immutables import Map
 
 from fastquorum.controller.decisions import Decision
-from fastquorum.controller.image.quotas import Entity, entity_of
+from fastquorum.controller.image.quotas import Entity, entity_of, quota_record
 from fastquorum.controller.refusals import Refused
 from fastquorum.controller.state.controller_state import ControllerState
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
-from fastquorum.wire.records.cluster import ClientQuotaRecord
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -84,19 +83,12 @@ def _of_one(state: ControllerState, entity: Entity, entry: _Entry) -> list[Messa
         named.add(each.key)
         if each.remove:
             if each.key in present:
-                records.append(_record(entity, each.key))
+                records.append(quota_record(entity, each.key, None))
             continue
         _check_value(limits, each.key, each.value)
         if present.get(each.key) != each.value:
-            records.append(_record(entity, each.key, each.value))
+            records.append(quota_record(entity, each.key, each.value))
     return records
-
-
-def _record(entity: Entity, key: str, value: float | None = None) -> ClientQuotaRecord:
-    """Return the record of a quota; None removes it."""
-    part = ClientQuotaRecord.EntityData
-    parts = [part(entity_type=entity_type, entity_name=name) for entity_type, name in entity]
-    return ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
 
 
 # --- what may be ------------------------------------------------------------------------------------------------------

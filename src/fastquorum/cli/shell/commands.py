@@ -6,11 +6,13 @@ Source: the handlers in Kafka's `org.apache.kafka.shell.command`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from fastquorum.cli.shell.columns import in_columns
 from fastquorum.cli.shell.nodes import Directory, Leaf, Node
 from fastquorum.cli.shell.paths import FoundPath, Path, find, is_glob, path_text
 from fastquorum.cli.terminal.output import print_json
 from fastquorum.meant import nearest
+
+_GAP: Final = 2
+_COLUMN_WIDTH_MIN: Final = 4
 
 Look = Callable[[], Directory]
 """The root of the tree as it is now: each command looks once, so that a moving image stays whole for one."""
@@ -123,6 +125,21 @@ def _listed(files: list[str], directories: list[tuple[str, list[str]]], width: i
             yield from ([f"{name}:"] if is_first else ["", f"{name}:"])
             yield from in_columns(names, width)
         is_first = False
+
+
+def in_columns(names: Sequence[str], width: int) -> Iterator[str]:
+    """Lines of as many columns as go into `width` characters; one column if that is 0 or too narrow.
+    Source: Kafka `LsCommandHandler`."""
+    lengths = [len(name) + _GAP for name in names]
+    for columns in range(min(width // _COLUMN_WIDTH_MIN, len(names)), 1, -1):
+        height = -(-len(names) // columns)
+        widths = [max(lengths[at : at + height]) for at in range(0, len(names), height)]
+        if len(widths) == columns and sum(widths) <= width:
+            for row in range(height):
+                cells = zip(names[row::height], widths, strict=False)
+                yield "".join(name.ljust(cell) for name, cell in cells).rstrip()
+            return
+    yield from names
 
 
 def _cat(shell: ShellSession, targets: Sequence[str]) -> None:

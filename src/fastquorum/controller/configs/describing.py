@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from fastquorum.controller.configs.loggers import INTEGER
 from fastquorum.controller.configs.nodes import (
     DYNAMIC_CONFIGS,
     ConfigSource,
@@ -18,6 +17,7 @@ from fastquorum.controller.configs.nodes import (
     Synonym,
     is_secret,
 )
+from fastquorum.controller.definitions.checks import NODE_ID
 from fastquorum.controller.definitions.client_metrics import METRICS_CONFIGS
 from fastquorum.controller.definitions.definition import ConfigType, Definition
 from fastquorum.controller.definitions.groups import GROUP_CONFIGS
@@ -156,7 +156,7 @@ class _Describing:
 
     def _check_own(self, name: str) -> None:
         own = self._node.started.node_id
-        if INTEGER.fullmatch(name) is None:
+        if NODE_ID.fullmatch(name) is None:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name[:100]}")
         if int(name) != own:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected broker id: this is node {own}, ask {name} itself")

@@ -18,6 +18,7 @@ _BLANK: Final = "".join(map(chr, range(33)))
 """The characters that Java trims at both ends of a value."""
 _SPACE: Final = " \t\n\x0b\f\r"
 """The characters that Java drops around a comma."""
+NODE_ID: Final = re.compile(r"[+-]?[0-9]{1,10}")
 VALUE_MAX: Final = 32_767
 """Most characters of a value. Source: Kafka `ConfigurationControlManager`, whose text says bytes."""
 TOO_LONG: Final = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."

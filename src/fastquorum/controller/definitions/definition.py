@@ -64,7 +64,6 @@ def defined(table: str) -> Mapping[str, Definition]:
 
 
 def is_of(kind: ConfigType, text: str) -> bool:
-    """Return whether the text is a value of this type."""
     match kind:
         case ConfigType.BOOLEAN:
             return flag(text)

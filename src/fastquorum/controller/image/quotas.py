@@ -18,7 +18,6 @@ def entity_of(entry: ClientQuotaRecord | AlterClientQuotasRequest.EntryData) -> 
 
 
 def set_quota(quotas: Quotas, record: ClientQuotaRecord) -> Quotas:
-    """Set or remove a quota."""
     entity = entity_of(record)
     limits = quotas.get(entity, Map())
     if not record.remove:
@@ -33,15 +32,14 @@ def quota_records(quotas: Quotas) -> Iterator[ClientQuotaRecord]:
     """Yield the records of a snapshot, by entity and key."""
     for entity, limits in sorted(quotas.items(), key=lambda item: _order(item[0])):
         for key, value in sorted(limits.items()):
-            yield ClientQuotaRecord(
-                entity=[
-                    ClientQuotaRecord.EntityData(entity_type=entity_type, entity_name=name)
-                    for entity_type, name in entity
-                ],
-                key=key,
-                value=value,
-                remove=False,
-            )
+            yield quota_record(entity, key, value)
+
+
+def quota_record(entity: Entity, key: str, value: float | None) -> ClientQuotaRecord:
+    """Return the record of a quota; None removes it."""
+    part = ClientQuotaRecord.EntityData
+    parts = [part(entity_type=entity_type, entity_name=name) for entity_type, name in entity]
+    return ClientQuotaRecord(entity=parts, key=key, value=0.0 if value is None else value, remove=value is None)
 
 
 def _order(entity: Entity) -> list[tuple[str, bool, str]]:
