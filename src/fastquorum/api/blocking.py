@@ -31,8 +31,7 @@ class Watch(handles.Guarded, Observer):
             self._notify()
 
     def on_leadership(self, leadership: Leadership) -> None:
-        self._notify()
-        self.on_change()
+        self.on_ready()
 
     def on_ready(self) -> None:
         self._notify()
@@ -40,8 +39,7 @@ class Watch(handles.Guarded, Observer):
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
-        self._notify()
-        self.on_change()
+        self.on_ready()
 
     def _notify(self) -> None:
         with self._changed:

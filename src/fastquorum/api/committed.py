@@ -189,7 +189,6 @@ _ACYCLIC: Final = (CommittedRecord, Header)
 
 
 def _piece(columns: Columns, begin: int, end: int) -> Iterator[CommittedRecord]:
-    """The records of these rows."""
     data, epoch = bytes(columns.data), columns.info.leader_epoch  # bytes already: no copy
     rows = (
         columns.offsets,

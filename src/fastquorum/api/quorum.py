@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
 from fastquorum.api.bridge import Bridge, expire
-from fastquorum.api.committed import Batch, Committed, CommittedReader
+from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer, ProducerChannel
@@ -361,6 +361,3 @@ class Quorum(QuorumHandle):
         if not future.done():
             self._node.check_open()
         return await future
-
-
-__all__ = ["Batch", "Pending", "Quorum", "open_quorum"]

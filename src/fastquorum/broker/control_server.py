@@ -52,7 +52,6 @@ class ControlRequestServer:
 
     @property
     def pushed(self) -> Told:
-        """The metadata that was pushed so far."""
         return self._receiver.pushed
 
     @property

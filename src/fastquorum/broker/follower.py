@@ -126,7 +126,6 @@ class MetadataFollower:
 
     @property
     def _server(self) -> Endpoint:
-        """Return the server to ask."""
         servers = self._settings.bootstrap
         return servers[self._turn % len(servers)] if self.leader is None else self.leader.endpoint
 
@@ -187,7 +186,6 @@ class MetadataFollower:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def on_unanswered(self, number: int, reason: str, now_us: Micros) -> None:
-        """Note that the request of this number will not be answered."""
         if self._take_in_flight(number) is not None:
             self._lose_leader(reason, now_us)
 

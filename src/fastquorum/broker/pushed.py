@@ -95,7 +95,6 @@ class ControlRequestReceiver:
         return self._held_from.broker_epoch
 
     def act(self, request: Request) -> Response:
-        """Act on a request; return the answer."""
         pushed = self.pushed._replace(controller_id=request.controller_id, controller_epoch=request.controller_epoch)
         source = _Source(request.broker_epoch, request.controller_epoch)
         match request:

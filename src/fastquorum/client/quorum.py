@@ -97,7 +97,6 @@ class QuorumClient(Guarded):
         self._turn = 0
 
     def close(self) -> None:
-        """Close every connection."""
         while self._connections:
             self._connections.popitem()[1].close()
 

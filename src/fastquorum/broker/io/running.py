@@ -128,7 +128,6 @@ class RunningMember(handles.Guarded):
         self._post(lambda now: self._agent.stop(now + timeout_us, now))
 
     def join(self, timeout_s: float | None) -> bool:
-        """Wait for the thread's end; return whether it has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -151,7 +150,6 @@ class RunningMember(handles.Guarded):
         self._transport.after_fork()
 
     def abandon_in_child(self) -> None:
-        """Close the descriptors in the child of a fork."""
         if self._port is not None:
             self._port.close()
         self._transport.abandon_in_child()

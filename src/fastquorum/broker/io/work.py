@@ -10,7 +10,6 @@ KIP-500 (a fenced broker does not respond to clients).
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from fastquorum.broker.agent import View
@@ -71,9 +70,7 @@ class ThreadWork(Work):
         self._begin()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End. Fenced, ClosedError: the work is done, but must not count as done. An error of the block's own goes
         first."""
         if kind is None:
@@ -113,9 +110,7 @@ class TaskWork(Work):
             self._under_way.add(self)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         """End as `ThreadWork` does; a cancellation by the fence becomes the Fenced that caused it."""
         self._under_way.discard(self)
         if self._given_up is not None and self._task is not None:

@@ -15,14 +15,17 @@ LOOK_S: Final = 0.005
 DOWN_S_MAX: Final = 5.0
 """A victim is started again once the others go on without it, at the latest after this."""
 
-Say = Callable[[str], None]
-
 
 class Killer(threading.Thread):
     """One kill for each of `moments`, which count acknowledged records."""
 
     def __init__(
-        self, nodes: DemoNodes, client: QuorumClient, moments: list[int], acknowledged: Callable[[], int], say: Say
+        self,
+        nodes: DemoNodes,
+        client: QuorumClient,
+        moments: list[int],
+        acknowledged: Callable[[], int],
+        say: Callable[[str], None],
     ) -> None:
         super().__init__(name="killer", daemon=True)
         self._nodes = nodes

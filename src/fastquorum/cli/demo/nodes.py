@@ -83,7 +83,6 @@ class DemoNodes:
         return unwell
 
     def kill(self) -> None:
-        """End whatever still runs."""
         for node in self.by_id.values():
             node.kill()
 

@@ -157,7 +157,6 @@ def _percentile(ordered: list[int], percent: int) -> int:
 
 
 def ended(outcome: DemoOutcome, image: Image) -> DemoEnded:
-    """Return the end of this demo, for the screen."""
     led_by = Counter(partition.leader for topic in image.topics.sorted() for partition in topic.partitions)
     brokers = ", ".join(
         f"{broker.id} leads {led_by[broker.id]}{' (fenced)' if broker.fenced else ''}"

@@ -24,15 +24,11 @@ def is_installed() -> bool:
     return bool(versions()["pyspark"])
 
 
-def not_installed() -> Problem:
-    return Problem("PySpark is not installed", INSTALL)
-
-
 def diagnose() -> tuple[dict[str, Any], list[Problem]]:
     """Facts about Spark's environment, and what is wrong. Starts a session, in a process of its own, if it can."""
     facts: dict[str, Any] = {"version": __version__, "python": sys.executable, **versions()}
     if not is_installed():
-        return facts, [not_installed()]
+        return facts, [Problem("PySpark is not installed", INSTALL)]
     try:
         found = look(os.environ)
     except SparkEnvironmentError as error:

@@ -69,11 +69,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     # Two digits a byte is the longest way to write one.
     line_bytes_max = BATCH_BYTES_MAX if arguments.encoding == "text" else 2 * BATCH_BYTES_MAX
-    lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin(line_bytes_max)
+    batches = _batches_of_stdin(line_bytes_max)
+    if arguments.value is not None:
+        batches = ([os.fsencode(value)] for value in arguments.value)
     done = 0
     with quorum_client(arguments) as client:
         try:
-            for batch in lines:
+            for batch in batches:
                 values = [_decoded(arguments.encoding, line, done + number) for number, line in enumerate(batch, 1)]
                 offset = _append(client, values, Deadline(arguments.timeout))
                 done += len(values)
@@ -116,11 +118,6 @@ def _decoded(encoding: str, line: bytes, number: int) -> bytes:
             f"record {number}, {shown}, is not {encoding}: expected {_WRITTEN[encoding]}",
             "nothing of its batch was appended",
         ) from error
-
-
-def _batches_of(values: Sequence[str]) -> Iterator[list[bytes]]:
-    for value in values:
-        yield [os.fsencode(value)]
 
 
 def _batches_of_stdin(line_bytes_max: int) -> Iterator[list[bytes]]:

@@ -105,7 +105,6 @@ def _reports(arguments: argparse.Namespace) -> Iterator[sim.Report]:
 
 
 def _simulate(sender: Connection, seeds: range, kernels: Kernels, controller: bool) -> None:
-    """A process's work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
     for report in sim.sweep(seeds, kernels=kernels, controller=controller):
         try:

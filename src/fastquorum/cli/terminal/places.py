@@ -45,7 +45,6 @@ class ArgumentPlace(NamedTuple):
 
 
 def places_of(parser: argparse.ArgumentParser) -> list[ArgumentPlace]:
-    """Return every argument that names a place."""
     return [
         ArgumentPlace(
             each.dest,

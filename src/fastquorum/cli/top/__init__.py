@@ -11,8 +11,7 @@ from fastquorum.cli.terminal.arguments import (
     port_number,
     positive_seconds,
 )
-from fastquorum.client.endpoints import parse_endpoint
-from fastquorum.types import Endpoint
+from fastquorum.client.endpoints import parse_endpoints
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.cli.top.looking import Looker
     from fastquorum.cli.top.showing import show_live, show_once, show_repeatedly
 
-    metrics: tuple[Endpoint, ...] = ()
-    if arguments.metrics is not None:
-        metrics = tuple(parse_endpoint("--metrics", part) for part in arguments.metrics.split(","))
+    metrics = parse_endpoints("--metrics", arguments.metrics) if arguments.metrics is not None else ()
     bootstrap = parse_bootstrap(arguments.bootstrap)
     with Looker(bootstrap, metrics, arguments.metrics_port, arguments.timeout) as looker:
         if arguments.once:

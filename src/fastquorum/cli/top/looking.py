@@ -93,7 +93,6 @@ class Looker:
             connection.close()
 
     def look(self) -> QuorumLook:
-        """Ask everybody."""
         pages = {each: self._threads.submit(self._page, each) for each in self._metrics_endpoints()}
         known = tuple(dict.fromkeys((*self._nodes.values(), *self._bootstrap)))
         answers = tuple(self._threads.map(self._describe_cluster, known))

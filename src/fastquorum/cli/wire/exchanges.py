@@ -63,7 +63,6 @@ class Exchanges:
         self._open_bytes_max = 2 * frame_bytes_max
 
     def on_request_bytes(self, data: bytes, now_us: Micros) -> None:
-        """Take bytes from the client."""
         if self._is_lost:
             return
         for frame in self._requests.feed(data):
@@ -77,7 +76,6 @@ class Exchanges:
             self._emit(WireExchange(None, None, now_us, -1, lost=self._requests.lost))
 
     def on_response_bytes(self, data: bytes, now_us: Micros) -> None:
-        """Take bytes from the server."""
         if self._is_lost:
             return
         for frame in self._responses.feed(data):

@@ -35,7 +35,6 @@ def placed_fields(cls: type[Struct], path: str = "", depth: int = 0) -> Iterator
 
 
 def fields_table(cls: type[Message], version: int | None) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Header and rows."""
     if version is None:
         header = ("FIELD", "TYPE", "VERSIONS", "TAG", "NULLABLE", "DEFAULT", "NOTES")
         return header, [_row(each, cls) for each in placed_fields(cls)]

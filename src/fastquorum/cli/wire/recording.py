@@ -92,7 +92,6 @@ def timestamp(wall_us: Micros) -> str:
 
 
 def table_header(*, with_server: bool) -> str:
-    """What stands above `table_row`s."""
     return _cells("TIME", "CONN", "CLIENT", "SERVER" if with_server else None, "API", "LATENCY_MS", "SAID")
 
 

@@ -243,7 +243,6 @@ class _Summary:
             sys.stdout.flush()
 
     def show(self) -> None:
-        """The counts."""
         if self._how == "json":
             counts = {verdict.name.lower(): self._counts[verdict] for verdict in ReplayVerdict}
             print_json({"summary": {**counts, "bad_lines": self._bad_lines}})

@@ -56,7 +56,6 @@ def clean_up(state: ControllerState, broker_id: NodeId, *, is_clean: bool) -> li
 
 
 def unregister(state: ControllerState, broker: Broker) -> list[Message]:
-    """Unregister a broker for good."""
     keys = dict.fromkeys((*state.index.in_sync(broker.id), *state.index.eligible(broker.id)))
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return [*leave(state, broker.id, keys), gone]

@@ -62,7 +62,6 @@ def set_config(configs: Configs, record: ConfigRecord) -> Configs:
 
 
 def forget_topic(configs: Configs, topic_name: str) -> Configs:
-    """Remove the configuration of a removed topic."""
     resource = Resource(ResourceType.TOPIC, topic_name)
     return configs.delete(resource) if resource in configs else configs
 

@@ -175,7 +175,6 @@ def broker_record(broker: Broker, level: Level) -> RegisterBrokerRecord:
 
 
 def controller_record(controller: Controller) -> RegisterControllerRecord:
-    """Return the RegisterControllerRecord of a snapshot."""
     return RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,

@@ -149,7 +149,6 @@ class TopicsEditor:
         return self._removed.values(), self._created
 
     def finish(self) -> Topics:
-        """Return the topics after all records."""
         if not self._changed and not self._removed:
             return self._before
         by_id, ids = self._before.by_id.mutate(), self._before.ids.mutate()

@@ -27,7 +27,6 @@ class Vector(Generic[T]):
         self._count = 0
 
     def __len__(self) -> int:
-        """Return the number of items."""
         return self._count
 
     def get(self, at: int) -> T | None:

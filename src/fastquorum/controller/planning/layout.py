@@ -137,7 +137,6 @@ class Layout(NamedTuple):
             raise UsageError(f"partition {int(np.flatnonzero(twice)[0])} has a replica twice")
 
     def replica_counts(self) -> Ints:
-        """Return the number of replicas of each broker."""
         return counts(self.replicas, self.brokers.total)
 
     def leader_counts(self) -> Ints:

@@ -39,7 +39,6 @@ class WorkingPlacement:
         self._score: Ints = np.where(brokers.is_active, self.load, _NEVER)
 
     def move(self, row: int, slot: int, place: int) -> None:
-        """Move a replica to another broker."""
         old = self.replicas[row, slot]
         self.replicas[row, slot] = place
         self.load[old] -= 1

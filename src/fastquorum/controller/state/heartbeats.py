@@ -114,7 +114,6 @@ class Heartbeats:
         self._brokers.pop(broker_id, None)
 
     def exempt(self, broker_id: NodeId) -> None:
-        """Exempt this incarnation from heartbeats."""
         tracked = self._brokers[broker_id]
         tracked.is_exempt, tracked.contact_us, tracked.presumed_us = True, None, None
 

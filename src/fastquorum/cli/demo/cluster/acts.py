@@ -87,7 +87,8 @@ class Acts:
             self._create(name)
         image = self._client.committed().image
         count = len(shards_of(image))
-        self._say(f"{len(TOPICS)} topics are created: {count} partitions, {_times(self._replicas, 'replica')} each")
+        replicas = "1 replica" if self._replicas == 1 else f"{self._replicas} replicas"
+        self._say(f"{len(TOPICS)} topics are created: {count} partitions, {replicas} each")
         self._say(f"of these {_leads(image)}")
 
     def _kill_broker(self) -> NodeId:
@@ -236,7 +237,3 @@ def _listed(members: list[BrokerProcess]) -> str:
     """`brokers 11, 12 and 13`."""
     ids = [str(member.id) for member in members]
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids[:-1])} and {ids[-1]}"
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -124,7 +124,6 @@ def _outcome(brokers: int, acts: Acts, verdict: ClusterVerdict, problems: list[s
 
 
 def ended(outcome: ClusterOutcome) -> DemoEnded:
-    """Return the end of this demo, for the screen."""
     acknowledged = (
         f"registrations {outcome.registrations}, topics {outcome.topics}, fencings {outcome.fencings}, "
         f"leaves {outcome.leaves}"
