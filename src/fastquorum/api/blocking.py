@@ -31,15 +31,18 @@ class Watch(handles.Guarded, Observer):
             self._notify()
 
     def on_leadership(self, leadership: Leadership) -> None:
-        self.on_ready()
+        self._announce()
 
     def on_ready(self) -> None:
-        self._notify()
-        self.on_change()
+        self._announce()
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
-        self.on_ready()
+        self._announce()
+
+    def _announce(self) -> None:
+        self._notify()
+        self.on_change()
 
     def _notify(self) -> None:
         with self._changed:
