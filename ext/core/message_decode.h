@@ -5,23 +5,20 @@
 // object returned is owned by the caller. Source: the Kafka protocol guide; KIP-482.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "byte_reader.h"
 #include "message_layout.h"
 #include "uuid_object.h"
 
 namespace fastquorum {
 
-class MessageReader : private ByteReader {
+class MessageReader : private LayoutReader {
 public:
     MessageReader(const std::uint8_t *at, const std::uint8_t *end, std::int64_t elements_max, PyTypeObject *uuid,
                   PyObject *no_tags) noexcept
-        : ByteReader(at, end), room_(elements_max), uuid_(uuid), no_tags_(no_tags) {}
+        : LayoutReader(at, end), room_(elements_max), uuid_(uuid), no_tags_(no_tags) {}
 
-    using ByteReader::at;
+    using LayoutReader::at;
 
     PyObject *read(const StructLayout &layout) noexcept {
         PyObject *made = layout.type->tp_alloc(layout.type, 0);
@@ -107,16 +104,15 @@ private:
 
     bool read_tags(PyObject *made, const StructLayout &layout, std::int64_t count) noexcept {
         PyObject *unknown = nullptr;
-        std::int64_t last = -1;
+        std::int64_t tag = -1;
         bool good = true;
         for (std::int64_t i = 0; i < count && good; ++i) {
-            std::int64_t tag, size;
-            good = take_uvarint(&tag) && take_uvarint(&size) && tag > last && size <= left();
+            std::int64_t size;
+            good = take_tag(&tag, &size);
             if (good) {
                 const FieldLayout *field = find(layout, tag);
                 good = field != nullptr ? read_tag(made, *field, size)
                                         : !is_foreign(layout, tag) && keep_tag(&unknown, tag, size);
-                last = tag;
             }
         }
         if (good && unknown == nullptr) {
@@ -128,19 +124,6 @@ private:
         }
         Py_XDECREF(unknown);
         return good;
-    }
-
-    static const FieldLayout *find(const StructLayout &layout, std::int64_t tag) noexcept {
-        for (const FieldLayout &field : layout.tagged) {
-            if (field.tag == tag) {
-                return &field;
-            }
-        }
-        return nullptr;
-    }
-
-    static bool is_foreign(const StructLayout &layout, std::int64_t tag) noexcept {
-        return std::find(layout.foreign_tags.begin(), layout.foreign_tags.end(), tag) != layout.foreign_tags.end();
     }
 
     // A declared field, which must take exactly the size that its tag announces.
@@ -188,13 +171,8 @@ private:
     }
 
     PyObject *real() noexcept {
-        std::uint64_t bits;
-        if (!take(&bits)) {
-            return nullptr;
-        }
         double value;
-        std::memcpy(&value, &bits, sizeof value);
-        return PyFloat_FromDouble(value);
+        return take_real(&value) ? PyFloat_FromDouble(value) : nullptr;
     }
 
     PyObject *uuid() noexcept {
@@ -211,27 +189,6 @@ private:
             Py_RETURN_NONE;
         }
         return mark == 1 ? read(layout) : nullptr;
-    }
-
-    // The length or count in front of a value, -1 for null.
-    bool take_size(const ValueLayout &value, std::int64_t *size) noexcept {
-        if (value.compact) {
-            if (!take_uvarint(size)) {
-                return false;
-            }
-            --*size;
-            return true;
-        }
-        if (value.kind == ValueKind::string) {
-            std::int16_t length = 0;
-            const bool taken = take(&length);
-            *size = length;
-            return taken;
-        }
-        std::int32_t count = 0;
-        const bool taken = take(&count);
-        *size = count;
-        return taken;
     }
 
     PyObject *read_sized(const ValueLayout &value) noexcept {

@@ -5,12 +5,10 @@
 // against the bytes that are left before anything is written for it. Source: the Kafka protocol guide; KIP-482.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
+#include <utility>
 
-#include "byte_reader.h"
 #include "message_layout.h"
 
 namespace fastquorum {
@@ -120,9 +118,9 @@ inline bool append_real(std::string *out, double value) {
     return text != nullptr;
 }
 
-class JsonWriter : private ByteReader {
+class JsonWriter : private LayoutReader {
 public:
-    JsonWriter(const std::uint8_t *at, const std::uint8_t *end, std::string *out) noexcept : ByteReader(at, end), out_(out) {}
+    JsonWriter(const std::uint8_t *at, const std::uint8_t *end, std::string *out) noexcept : LayoutReader(at, end), out_(out) {}
 
     // The message that fills the bytes. False: it is malformed, and part of it may stand in the text.
     bool write_whole(const StructLayout &layout) { return write(layout) && at_ == end_; }
@@ -148,16 +146,12 @@ private:
     }
 
     bool write_tags(const StructLayout &layout, std::int64_t count, bool is_first) {
-        std::int64_t last = -1;
+        std::int64_t tag = -1, size;
         for (std::int64_t i = 0; i < count; ++i) {
-            std::int64_t tag, size;
-            if (!take_uvarint(&tag) || !take_uvarint(&size) || tag <= last || size > left()) return false;
-            last = tag;
-            const auto field = std::find_if(layout.tagged.begin(), layout.tagged.end(),
-                                            [&](const FieldLayout &each) { return each.tag == tag; });
-            if (field != layout.tagged.end()) {
+            if (!take_tag(&tag, &size)) return false;
+            if (const FieldLayout *field = find(layout, tag)) {
                 if (!write_tagged(*field, size, &is_first)) return false;
-            } else if (std::find(layout.foreign_tags.begin(), layout.foreign_tags.end(), tag) != layout.foreign_tags.end()) {
+            } else if (is_foreign(layout, tag)) {
                 return false;
             } else {
                 at_ += size;  // an unknown one has no JSON form
@@ -209,11 +203,8 @@ private:
     }
 
     bool write_real() {
-        std::uint64_t bits;
         double value;
-        if (!take(&bits)) return false;
-        std::memcpy(&value, &bits, sizeof value);
-        return append_real(out_, value);
+        return take_real(&value) && append_real(out_, value);
     }
 
     bool write_uuid() {
@@ -232,24 +223,6 @@ private:
         if (mark != -1) return mark == 1 && write(layout);
         out_->append("null");
         return true;
-    }
-
-    bool take_size(const ValueLayout &value, std::int64_t *size) noexcept {
-        if (value.compact) {
-            if (!take_uvarint(size)) return false;
-            --*size;
-            return true;
-        }
-        if (value.kind == ValueKind::string) {
-            std::int16_t length = 0;
-            const bool taken = take(&length);
-            *size = length;
-            return taken;
-        }
-        std::int32_t count = 0;
-        const bool taken = take(&count);
-        *size = count;
-        return taken;
     }
 
     bool write_sized(const ValueLayout &value) {

@@ -1,15 +1,19 @@
 // How a struct of Kafka's protocol lies on the wire in one version, and where its fields lie in the Python object: the
-// table that message_decode.h and message_encode.h walk. Filled by _messages.pyx; the Python objects that it points to
+// table that message_decode.h, message_json.h and message_encode.h walk. Filled by _messages.pyx; the Python objects that it points to
 // are kept alive by the layout it was filled from.
 #pragma once
 
 #include <Python.h>
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "byte_reader.h"
 
 namespace fastquorum {
 
@@ -92,5 +96,54 @@ struct AlikeType {
     Py_ssize_t written_slot = 0;
 };
 inline AlikeType alike;
+
+// What all readers by a layout check against the bytes that are left.
+class LayoutReader : protected ByteReader {
+protected:
+    using ByteReader::ByteReader;
+
+    bool take_real(double *value) noexcept {
+        std::uint64_t bits;
+        if (!take(&bits)) return false;
+        std::memcpy(value, &bits, sizeof bits);
+        return true;
+    }
+
+    // The length or count in front of a value, -1 for null.
+    bool take_size(const ValueLayout &value, std::int64_t *size) noexcept {
+        if (value.compact) {
+            if (!take_uvarint(size)) return false;
+            --*size;
+            return true;
+        }
+        if (value.kind == ValueKind::string) {
+            std::int16_t length = 0;
+            const bool taken = take(&length);
+            *size = length;
+            return taken;
+        }
+        std::int32_t count = 0;
+        const bool taken = take(&count);
+        *size = count;
+        return taken;
+    }
+
+    // A tag behind `*last`, and how many bytes it announces.
+    bool take_tag(std::int64_t *last, std::int64_t *size) noexcept {
+        std::int64_t tag;
+        if (!take_uvarint(&tag) || !take_uvarint(size) || tag <= *last || *size > left()) return false;
+        *last = tag;
+        return true;
+    }
+
+    static const FieldLayout *find(const StructLayout &layout, std::int64_t tag) noexcept {
+        const auto found = std::find_if(layout.tagged.begin(), layout.tagged.end(), [&](const FieldLayout &each) { return each.tag == tag; });
+        return found == layout.tagged.end() ? nullptr : &*found;
+    }
+
+    static bool is_foreign(const StructLayout &layout, std::int64_t tag) noexcept {
+        return std::find(layout.foreign_tags.begin(), layout.foreign_tags.end(), tag) != layout.foreign_tags.end();
+    }
+};
 
 }  // namespace fastquorum
