@@ -18,18 +18,14 @@ public:
 
     template <class Integer>
     bool take(Integer *value) noexcept {
-        if (left() < static_cast<std::int64_t>(sizeof(Integer))) {
-            return false;
-        }
+        if (left() < static_cast<std::int64_t>(sizeof(Integer))) return false;
         *value = load_big_endian<Integer>(at_);
         at_ += sizeof(Integer);
         return true;
     }
 
     bool take_bytes(void *to, std::int64_t size) noexcept {
-        if (left() < size) {
-            return false;
-        }
+        if (left() < size) return false;
         std::memcpy(to, at_, static_cast<std::size_t>(size));
         at_ += size;
         return true;
@@ -39,9 +35,7 @@ public:
     bool take_uvarint(std::int64_t *value) noexcept {
         std::uint64_t read = 0;
         for (int shift = 0; shift < 35; shift += 7) {
-            if (at_ == end_) {
-                return false;
-            }
+            if (at_ == end_) return false;
             const std::uint8_t byte = *at_++;
             read |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
             if (byte < 0x80) {

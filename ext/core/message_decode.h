@@ -57,9 +57,7 @@ private:
 
     PyObject *defaults(const StructLayout &layout) noexcept {
         PyObject *made = layout.type->tp_alloc(layout.type, 0);
-        if (made == nullptr) {
-            return nullptr;
-        }
+        if (made == nullptr) return nullptr;
         for (const auto *fields : {&layout.plain, &layout.tagged, &layout.absent}) {
             for (const FieldLayout &field : *fields) {
                 if (!set_default(made, field)) {
@@ -74,30 +72,22 @@ private:
 
     bool fill(PyObject *made, const StructLayout &layout) noexcept {
         for (const FieldLayout &field : layout.absent) {
-            if (!set_default(made, field)) {
-                return false;
-            }
+            if (!set_default(made, field)) return false;
         }
         for (const FieldLayout &field : layout.plain) {
             PyObject *value = read_value(field.value);
-            if (value == nullptr) {
-                return false;
-            }
+            if (value == nullptr) return false;
             set(made, field.slot, value);
         }
         std::int64_t tags = 0;
-        if (layout.flexible && !take_uvarint(&tags)) {
-            return false;
-        }
+        if (layout.flexible && !take_uvarint(&tags)) return false;
         if (tags == 0) {
             set_no_tags(made, layout);
         } else if (tags > left() / 2 || !take_room(tags) || !read_tags(made, layout, tags)) {
             return false;
         }
         for (const FieldLayout &field : layout.tagged) {
-            if (*slot_at(made, field.slot) == nullptr && !set_default(made, field)) {
-                return false;
-            }
+            if (*slot_at(made, field.slot) == nullptr && !set_default(made, field)) return false;
         }
         return true;
     }
@@ -138,9 +128,7 @@ private:
     }
 
     bool keep_tag(PyObject **unknown, std::int64_t tag, std::int64_t size) noexcept {
-        if (*unknown == nullptr && (*unknown = PyList_New(0)) == nullptr) {
-            return false;
-        }
+        if (*unknown == nullptr && (*unknown = PyList_New(0)) == nullptr) return false;
         PyObject *entry = Py_BuildValue("(Ly#)", static_cast<long long>(tag), reinterpret_cast<const char *>(at_),
                                         static_cast<Py_ssize_t>(size));
         const bool kept = entry != nullptr && PyList_Append(*unknown, entry) == 0;
@@ -182,9 +170,7 @@ private:
 
     PyObject *read_nullable(const StructLayout &layout) noexcept {
         std::int8_t mark;
-        if (!take(&mark)) {
-            return nullptr;
-        }
+        if (!take(&mark)) return nullptr;
         if (mark == -1) {
             Py_RETURN_NONE;
         }
@@ -193,26 +179,18 @@ private:
 
     PyObject *read_sized(const ValueLayout &value) noexcept {
         std::int64_t size;
-        if (!take_size(value, &size)) {
-            return nullptr;
-        }
+        if (!take_size(value, &size)) return nullptr;
         if (size < 0) {
             if (size == -1 && value.nullable) {
                 Py_RETURN_NONE;
             }
             return nullptr;
         }
-        if (value.kind == ValueKind::array) {
-            return read_array(*value.element, size);
-        }
-        if (size > left() || (value.kind == ValueKind::string && size > string_bytes_max)) {
-            return nullptr;
-        }
+        if (value.kind == ValueKind::array) return read_array(*value.element, size);
+        if (size > left() || (value.kind == ValueKind::string && size > string_bytes_max)) return nullptr;
         const auto *bytes = reinterpret_cast<const char *>(at_);
         at_ += size;
-        if (value.kind == ValueKind::bytes) {
-            return PyBytes_FromStringAndSize(bytes, size);
-        }
+        if (value.kind == ValueKind::bytes) return PyBytes_FromStringAndSize(bytes, size);
         PyObject *text = PyUnicode_DecodeUTF8(bytes, size, nullptr);
         if (text == nullptr && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
             PyErr_Clear();
@@ -221,9 +199,7 @@ private:
     }
 
     PyObject *read_array(const ValueLayout &element, std::int64_t count) noexcept {
-        if (count > left() / element.bytes_min || !take_room(count)) {
-            return nullptr;
-        }
+        if (count > left() / element.bytes_min || !take_room(count)) return nullptr;
         PyObject *items = PyList_New(count);
         for (std::int64_t i = 0; items != nullptr && i < count; ++i) {
             PyObject *item = read_value(element);
@@ -244,9 +220,7 @@ private:
 // Reads a message at `*position`, and moves that behind it. `uuid` is fastquorum.types.Uuid, `no_tags` the empty tuple.
 inline PyObject *read_message(const StructLayout &layout, const void *data, std::int64_t size, std::int64_t *position,
                               std::int64_t elements_max, PyTypeObject *uuid, PyObject *no_tags) noexcept {
-    if (*position < 0 || *position > size) {
-        return nullptr;
-    }
+    if (*position < 0 || *position > size) return nullptr;
     const auto *start = static_cast<const std::uint8_t *>(data);
     MessageReader reader(start + *position, start + size, elements_max, uuid, no_tags);
     PyObject *message = reader.read(layout);

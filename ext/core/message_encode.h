@@ -29,18 +29,14 @@ public:
 
     // Room for `count` more bytes, which count as written; null if memory is short.
     std::uint8_t *extend(std::int64_t count) noexcept {
-        if (end_ - at_ < count && !grow(count)) {
-            return nullptr;
-        }
+        if (end_ - at_ < count && !grow(count)) return nullptr;
         std::uint8_t *room = at_;
         at_ += count;
         return room;
     }
 
     PyObject *finish() noexcept {
-        if (large_ == nullptr) {
-            return PyBytes_FromStringAndSize(reinterpret_cast<const char *>(data_), size());
-        }
+        if (large_ == nullptr) return PyBytes_FromStringAndSize(reinterpret_cast<const char *>(data_), size());
         _PyBytes_Resize(&large_, size());  // sets an error and clears it where memory is short
         return std::exchange(large_, nullptr);
     }
@@ -56,9 +52,7 @@ private:
         } else {
             _PyBytes_Resize(&large_, wanted);
         }
-        if (large_ == nullptr) {
-            return false;
-        }
+        if (large_ == nullptr) return false;
         data_ = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(large_));
         at_ = data_ + used;
         end_ = data_ + wanted;
@@ -75,19 +69,13 @@ private:
 class MessageWriter {
 public:
     bool write(PyObject *object, const StructLayout &layout) noexcept {
-        if (Py_TYPE(object) != layout.type || has_unknown_tags(object, layout)) {
-            return false;
-        }
+        if (Py_TYPE(object) != layout.type || has_unknown_tags(object, layout)) return false;
         for (const FieldLayout &field : layout.absent) {
-            if (!field.ignorable && differs(object, field) != Differs::no) {
-                return false;
-            }
+            if (!field.ignorable && differs(object, field) != Differs::no) return false;
         }
         for (const FieldLayout &field : layout.plain) {
             PyObject *value = *slot_at(object, field.slot);
-            if (value == nullptr || !write_value(value, field.value)) {
-                return false;
-            }
+            if (value == nullptr || !write_value(value, field.value)) return false;
         }
         return !layout.flexible || write_tags(object, layout);
     }
@@ -110,28 +98,16 @@ private:
     // Is the field's value another than its default?
     static Differs differs(PyObject *object, const FieldLayout &field) noexcept {
         PyObject *value = *slot_at(object, field.slot);
-        if (value == nullptr) {
-            return Differs::unknown;
-        }
-        if (field.initial == nullptr) {
-            return differs_from_fresh(value, field.value);
-        }
-        if (value == field.initial) {
-            return PyFloat_Check(value) ? Differs::unknown : Differs::no;  // NaN differs from itself
-        }
-        if (value == Py_None || field.initial == Py_None) {
-            return Differs::yes;
-        }
+        if (value == nullptr) return Differs::unknown;
+        if (field.initial == nullptr) return differs_from_fresh(value, field.value);
+        if (value == field.initial) return PyFloat_Check(value) ? Differs::unknown : Differs::no;  // NaN differs from itself
+        if (value == Py_None || field.initial == Py_None) return Differs::yes;
         if (field.value.kind == ValueKind::uuid) {  // Uuid compares as bytes do
-            if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 16 || !PyBytes_Check(field.initial)) {
-                return Differs::unknown;
-            }
+            if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 16 || !PyBytes_Check(field.initial)) return Differs::unknown;
             return std::memcmp(PyBytes_AS_STRING(value), PyBytes_AS_STRING(field.initial), 16) == 0 ? Differs::no
                                                                                                      : Differs::yes;
         }
-        if (!is_plain(value) || !is_plain(field.initial)) {
-            return Differs::unknown;
-        }
+        if (!is_plain(value) || !is_plain(field.initial)) return Differs::unknown;
         switch (PyObject_RichCompareBool(value, field.initial, Py_NE)) {
             case 0: return Differs::no;
             case 1: return Differs::yes;
@@ -140,28 +116,17 @@ private:
     }
 
     static Differs differs_from_fresh(PyObject *value, const ValueLayout &layout) noexcept {
-        if (value == Py_None) {
-            return layout.nullable ? Differs::yes : Differs::unknown;
-        }
+        if (value == Py_None) return layout.nullable ? Differs::yes : Differs::unknown;
         if (layout.kind == ValueKind::array) {
-            if (!PyList_CheckExact(value) && Py_TYPE(value) != alike.type) {
-                return Differs::unknown;
-            }
+            if (!PyList_CheckExact(value) && Py_TYPE(value) != alike.type) return Differs::unknown;
             return PyList_GET_SIZE(value) != 0 ? Differs::yes : Differs::no;
         }
         const StructLayout &structure = *layout.structure;
-        if (Py_TYPE(value) != structure.type) {
-            return Differs::unknown;
-        }
-        if (has_unknown_tags(value, structure)) {
-            return Differs::unknown;
-        }
+        if (Py_TYPE(value) != structure.type || has_unknown_tags(value, structure)) return Differs::unknown;
         for (const auto *fields : {&structure.plain, &structure.tagged, &structure.absent}) {
             for (const FieldLayout &field : *fields) {
                 const Differs found = differs(value, field);
-                if (found != Differs::no) {
-                    return found;
-                }
+                if (found != Differs::no) return found;
             }
         }
         return Differs::no;
@@ -170,9 +135,7 @@ private:
     template <class Integer>
     bool put(Integer value) noexcept {
         std::uint8_t *room = buffer_.extend(sizeof value);
-        if (room == nullptr) {
-            return false;
-        }
+        if (room == nullptr) return false;
         store_big_endian<Integer>(room, value);
         return true;
     }
@@ -206,41 +169,29 @@ private:
         std::uint64_t count = 0;
         for (std::size_t i = 0; i < layout.tagged.size(); ++i) {
             const Differs found = differs(object, layout.tagged[i]);
-            if (found == Differs::unknown) {
-                return false;
-            }
+            if (found == Differs::unknown) return false;
             if (found == Differs::yes) {
                 present |= std::uint64_t{1} << i;
                 ++count;
             }
         }
-        if (!put_uvarint(count)) {
-            return false;
-        }
+        if (!put_uvarint(count)) return false;
         for (std::size_t i = 0; present != 0 && i < layout.tagged.size(); ++i) {
-            if ((present >> i & 1) != 0 && !write_tag(*slot_at(object, layout.tagged[i].slot), layout.tagged[i])) {
-                return false;
-            }
+            if ((present >> i & 1) != 0 && !write_tag(*slot_at(object, layout.tagged[i].slot), layout.tagged[i])) return false;
         }
         return true;
     }
 
     // Tag, size, value. One byte is left for the size, and the value moved where that is too little.
     bool write_tag(PyObject *value, const FieldLayout &field) noexcept {
-        if (!put_uvarint(field.tag)) {
-            return false;
-        }
+        if (!put_uvarint(field.tag)) return false;
         const std::int64_t size_at = buffer_.size();
-        if (!put<std::uint8_t>(0) || !write_value(value, field.value)) {
-            return false;
-        }
+        if (!put<std::uint8_t>(0) || !write_value(value, field.value)) return false;
         const std::int64_t size = buffer_.size() - size_at - 1;
         std::uint8_t bytes[10];
         const std::int64_t taken = uvarint(bytes, static_cast<std::uint64_t>(size));
         if (taken > 1) {
-            if (buffer_.extend(taken - 1) == nullptr) {
-                return false;
-            }
+            if (buffer_.extend(taken - 1) == nullptr) return false;
             std::memmove(buffer_.from(size_at + taken), buffer_.from(size_at + 1), static_cast<std::size_t>(size));
         }
         std::memcpy(buffer_.from(size_at), bytes, static_cast<std::size_t>(taken));
@@ -265,9 +216,7 @@ private:
 
     template <class Integer>
     bool write_integer(PyObject *value) noexcept {
-        if (!PyLong_Check(value)) {
-            return false;
-        }
+        if (!PyLong_Check(value)) return false;
         int overflow = 0;
         const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
         if (overflow != 0 || number < std::numeric_limits<Integer>::min() || number > std::numeric_limits<Integer>::max()) {
@@ -277,9 +226,7 @@ private:
     }
 
     bool write_real(PyObject *value) noexcept {
-        if (!PyFloat_CheckExact(value)) {
-            return false;
-        }
+        if (!PyFloat_CheckExact(value)) return false;
         const double number = PyFloat_AS_DOUBLE(value);
         std::uint64_t bits;
         std::memcpy(&bits, &number, sizeof bits);
@@ -287,30 +234,20 @@ private:
     }
 
     bool write_struct(PyObject *value, const ValueLayout &layout) noexcept {
-        if (!layout.nullable) {
-            return write(value, *layout.structure);
-        }
-        if (value == Py_None) {
-            return put<std::int8_t>(-1);
-        }
+        if (!layout.nullable) return write(value, *layout.structure);
+        if (value == Py_None) return put<std::int8_t>(-1);
         return put<std::int8_t>(1) && write(value, *layout.structure);
     }
 
     // Length or count; -1 is null.
     bool put_size(const ValueLayout &layout, std::int64_t size) noexcept {
-        if (layout.compact) {
-            return put_uvarint(static_cast<std::uint64_t>(size + 1));
-        }
-        if (layout.kind == ValueKind::string) {
-            return put(static_cast<std::int16_t>(size));
-        }
+        if (layout.compact) return put_uvarint(static_cast<std::uint64_t>(size + 1));
+        if (layout.kind == ValueKind::string) return put(static_cast<std::int16_t>(size));
         return size <= INT32_MAX && put(static_cast<std::int32_t>(size));
     }
 
     bool write_sized(PyObject *value, const ValueLayout &layout) noexcept {
-        if (value == Py_None) {
-            return layout.nullable && put_size(layout, -1);
-        }
+        if (value == Py_None) return layout.nullable && put_size(layout, -1);
         switch (layout.kind) {
             case ValueKind::string: return write_string(value, layout);
             case ValueKind::bytes: return write_bytes(value, layout);
@@ -319,9 +256,7 @@ private:
     }
 
     bool write_string(PyObject *value, const ValueLayout &layout) noexcept {
-        if (!PyUnicode_CheckExact(value)) {
-            return false;
-        }
+        if (!PyUnicode_CheckExact(value)) return false;
         Py_ssize_t size;
         const char *text = PyUnicode_AsUTF8AndSize(value, &size);
         if (text == nullptr) {
@@ -341,9 +276,7 @@ private:
         // A view of other items than bytes has another len() than size.
         const bool is_view = PyMemoryView_Check(value) && PyMemoryView_GET_BUFFER(value)->itemsize == 1 &&
                              PyMemoryView_GET_BUFFER(value)->ndim == 1;
-        if (!is_view && !PyByteArray_CheckExact(value)) {
-            return false;
-        }
+        if (!is_view && !PyByteArray_CheckExact(value)) return false;
         Py_buffer view;
         if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) != 0) {
             if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError)) {
@@ -357,9 +290,7 @@ private:
     }
 
     bool write_array(PyObject *value, const ValueLayout &layout) noexcept {
-        if (Py_TYPE(value) == alike.type) {
-            return write_alike(value, layout);
-        }
+        if (Py_TYPE(value) == alike.type) return write_alike(value, layout);
         return (PyList_CheckExact(value) || PyTuple_CheckExact(value)) && write_items(value, layout);
     }
 
@@ -372,15 +303,11 @@ private:
             return put_bytes(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
         }
         const std::int64_t begin = buffer_.size();
-        if (!write_items(value, layout)) {
-            return false;
-        }
+        if (!write_items(value, layout)) return false;
         PyObject *bytes = PyBytes_FromStringAndSize(reinterpret_cast<const char *>(buffer_.from(begin)), buffer_.size() - begin);
         PyObject *written = bytes == nullptr ? nullptr : PyTuple_Pack(2, layout.source, bytes);
         Py_XDECREF(bytes);
-        if (written == nullptr) {
-            return false;
-        }
+        if (written == nullptr) return false;
         *slot = written;
         Py_XDECREF(known);
         return true;
@@ -388,13 +315,9 @@ private:
 
     bool write_items(PyObject *value, const ValueLayout &layout) noexcept {
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-        if (!put_size(layout, count)) {
-            return false;
-        }
+        if (!put_size(layout, count)) return false;
         for (Py_ssize_t i = 0; i < count; ++i) {
-            if (!write_value(PySequence_Fast_GET_ITEM(value, i), *layout.element)) {
-                return false;
-            }
+            if (!write_value(PySequence_Fast_GET_ITEM(value, i), *layout.element)) return false;
         }
         return true;
     }

@@ -90,9 +90,7 @@ public:
         }
         *topic = named;
         *row = read_row(&bytes, value[2]);
-        if (*row != nullptr) {
-            return RowRead::taken;
-        }
+        if (*row != nullptr) return RowRead::taken;
         return PyErr_Occurred() == nullptr ? RowRead::refused : RowRead::failed;
     }
 
@@ -104,9 +102,7 @@ private:
 
     PyObject *read_row(ByteReader *bytes, std::uint8_t version) noexcept {
         PyObject *made = row_->tp_alloc(row_, members);
-        if (made == nullptr) {
-            return nullptr;
-        }
+        if (made == nullptr) return nullptr;
         if (!fill(made, bytes, version)) {
             Py_DECREF(made);
             return nullptr;
@@ -233,9 +229,7 @@ private:
     }
 
     static bool set_absent(PyObject *made, Member at, PyObject *owned) noexcept {
-        if (PyTuple_GET_ITEM(made, at) == nullptr) {
-            return set(made, at, owned);
-        }
+        if (PyTuple_GET_ITEM(made, at) == nullptr) return set(made, at, owned);
         Py_XDECREF(owned);
         return true;
     }
