@@ -34,6 +34,7 @@ from fastquorum.wire.messages.snapshot import FetchSnapshotRequest, FetchSnapsho
 from fastquorum.wire.records.control_values import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
 Node = TypeVar("Node")
+Announced = TypeVar("Announced", BeginQuorumEpochResponse, EndQuorumEpochResponse)
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
@@ -145,10 +146,10 @@ def leader_endpoint(core: Core) -> Endpoint | None:
     return core.endpoint_of(core.leader_id) if core.reported_leader_id >= 0 else None
 
 
-def _node_endpoints(core: Core, node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
+def _node_endpoints(core: Core, node: Callable[..., Node]) -> list[Node]:
     """Where the leader listens, for receivers whose voter set may be old."""
-    endpoint = leader_endpoint(core)
-    return [] if endpoint is None else [node(core.leader_id, endpoint)]
+    at = leader_endpoint(core)
+    return [] if at is None else [node(node_id=core.leader_id, host=at.host, port=at.port)]
 
 
 def vote_response(core: Core, version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
@@ -158,31 +159,17 @@ def vote_response(core: Core, version: int, error: ErrorCode, *, granted: bool =
     )
     response = VoteResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
-        response.node_endpoints = _node_endpoints(
-            core, lambda node_id, at: VoteResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
-        )
+        response.node_endpoints = _node_endpoints(core, VoteResponse.NodeEndpoint)
     return response
 
 
-def begin_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
-    topic = BeginQuorumEpochResponse.TopicData
+def epoch_response(cls: type[Announced], core: Core, version: int, error: ErrorCode) -> Announced:
+    """The answer to BeginQuorumEpoch or EndQuorumEpoch."""
+    topic = cls.TopicData
     partition = topic.PartitionData(error_code=error, leader_id=core.reported_leader_id, leader_epoch=core.epoch)
-    response = BeginQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
+    response = cls(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
     if version >= 1:
-        response.node_endpoints = _node_endpoints(
-            core, lambda node_id, at: BeginQuorumEpochResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
-        )
-    return response
-
-
-def end_quorum_epoch_response(core: Core, version: int, error: ErrorCode) -> EndQuorumEpochResponse:
-    topic = EndQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(error_code=error, leader_id=core.reported_leader_id, leader_epoch=core.epoch)
-    response = EndQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
-    if version >= 1:
-        response.node_endpoints = _node_endpoints(
-            core, lambda node_id, at: EndQuorumEpochResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
-        )
+        response.node_endpoints = _node_endpoints(core, cls.NodeEndpoint)
     return response
 
 
@@ -217,9 +204,7 @@ def fetch_response(
         partition.snapshot_id = topic.PartitionData.SnapshotId(epoch=snapshot.epoch, end_offset=snapshot.offset)
     response = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
     if version >= 17:
-        response.node_endpoints = _node_endpoints(
-            core, lambda node_id, at: FetchResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
-        )
+        response.node_endpoints = _node_endpoints(core, FetchResponse.NodeEndpoint)
     return response
 
 
@@ -250,9 +235,7 @@ def fetch_snapshot_response(
         )
     response = FetchSnapshotResponse(topics=[topic(name=topic_name, partitions=[partition])])
     if version >= 1:
-        response.node_endpoints = _node_endpoints(
-            core, lambda node_id, at: FetchSnapshotResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
-        )
+        response.node_endpoints = _node_endpoints(core, FetchSnapshotResponse.NodeEndpoint)
     return response
 
 

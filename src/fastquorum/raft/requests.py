@@ -105,7 +105,7 @@ def on_begin_quorum_epoch(core: Core, pending: PendingRequest, request: BeginQuo
     error = _adopt_leader(core, begun.leader_epoch, begun.leader_id, endpoints)
     if error is ErrorCode.NONE and not _is_for_us(core, request.voter_id, begun.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
-    response = messages.begin_quorum_epoch_response(core, pending.version, error)
+    response = messages.epoch_response(BeginQuorumEpochResponse, core, pending.version, error)
     response.error_code = _top_level(error)
     core.emit(SendResponse(pending.token, response))
 
@@ -124,7 +124,7 @@ def on_end_quorum_epoch(core: Core, pending: PendingRequest, request: EndQuorumE
         if pending.version == 0:
             candidates = [ReplicaKey(node_id) for node_id in ended.preferred_successors]
         role.leader_resigned(core, end_quorum_epoch_backoff(core, candidates))
-    response = messages.end_quorum_epoch_response(core, pending.version, error)
+    response = messages.epoch_response(EndQuorumEpochResponse, core, pending.version, error)
     response.error_code = _top_level(error)
     core.emit(SendResponse(pending.token, response))
 
