@@ -1,6 +1,7 @@
 """The pure twin of ext/core/node/trace.h: measures what a batch's way through a node takes. See `kernels.stages`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from typing import Final
 
 from fastquorum.errors import UsageError
@@ -23,52 +24,21 @@ _PASSED: Final = ("sent", "flushed", "acked", "committed")
 _NS_PER_US: Final = 1_000
 
 
+@dataclass(slots=True, eq=False)
 class _Group:
-    """One group on its way; see `TracedGroup`."""
+    """One group on its way; its fields are those of `TracedGroup`."""
 
-    __slots__ = (
-        "acked",
-        "append",
-        "base_offset",
-        "committed",
-        "end_offset",
-        "epoch",
-        "flushed",
-        "is_leader",
-        "sent",
-        "syncing",
-        "written",
-    )  # fmt: skip
-
-    def __init__(
-        self, base_offset: Offset, end_offset: Offset, epoch: Epoch, is_leader: bool, append: Nanos, written: Nanos
-    ) -> None:
-        self.base_offset = base_offset
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.is_leader = is_leader
-        self.append = append
-        self.written = written
-        self.sent: Nanos = 0
-        self.syncing: Nanos = 0
-        self.flushed: Nanos = 0
-        self.acked: Nanos = 0
-        self.committed: Nanos = 0
-
-    def traced(self) -> TracedGroup:
-        return TracedGroup(
-            self.base_offset,
-            self.end_offset,
-            self.epoch,
-            self.is_leader,
-            self.append,
-            self.written,
-            self.sent,
-            self.syncing,
-            self.flushed,
-            self.acked,
-            self.committed,
-        )
+    base_offset: Offset
+    end_offset: Offset
+    epoch: Epoch
+    is_leader: bool
+    append: Nanos
+    written: Nanos
+    sent: Nanos = 0
+    syncing: Nanos = 0
+    flushed: Nanos = 0
+    acked: Nanos = 0
+    committed: Nanos = 0
 
 
 class _Histogram:
@@ -202,7 +172,8 @@ class Stages:
             self._groups[number % len(self._groups)] for number in range(self._lost, self._head)
         ]
         return TraceRead(
-            with_resolved([each.traced() for each in kept if each is not None], self._announced), self._lost
+            with_resolved([TracedGroup(*astuple(each)) for each in kept if each is not None], self._announced),
+            self._lost,
         )
 
     @property

@@ -7,6 +7,7 @@ responses).
 """
 
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from fastquorum.kernels.lane import Connection
@@ -30,43 +31,22 @@ class Replier(Protocol):
         """Answer a request in the order of its connection's; None where the client wants no response (acks=0)."""
 
 
+@dataclass(slots=True, eq=False)
 class Request:
     """A decoded request. It waits until `reply` is called, or its connection is gone."""
 
-    __slots__ = (
-        "_replier",
-        "connection",
-        "frames",
-        "header",
-        "is_waiting",
-        "message",
-        "response_frame",
-        "size_bytes",
-        "token",
-    )
-
-    def __init__(
-        self,
-        token: Token,
-        connection: Connection,
-        header: RequestHeader,
-        message: Message,
-        size_bytes: int,
-        frames: Frames,
-        replier: Replier,
-    ) -> None:
-        """`size_bytes`: of its frame."""
-        self.token: Final = token
-        self.connection: Final = connection
-        self.header: Final = header
-        self.message: Final = message
-        self.size_bytes: Final = size_bytes
-        self.frames: Final = frames
-        self._replier = replier
-        self.is_waiting = True
-        """Nobody has answered it, and its connection is there. The ledger's to set."""
-        self.response_frame = b""
-        """The response while it waits for an earlier one; empty if none is wanted. The ledger's to set."""
+    token: Final[Token]
+    connection: Final[Connection]
+    header: Final[RequestHeader]
+    message: Final[Message]
+    size_bytes: Final[int]
+    """The bytes of its frame."""
+    frames: Final[Frames]
+    _replier: Replier
+    is_waiting: bool = True
+    """Nobody has answered it, and its connection is there. The ledger's to set."""
+    response_frame: bytes = b""
+    """The response while it waits for an earlier one; empty if none is wanted. The ledger's to set."""
 
     def reply(self, message: Message | None) -> None:
         """Answer it; None where the client wants no response (acks=0). Nothing happens if it does not wait any more.
@@ -80,23 +60,21 @@ class Request:
         return self.frames.encode_answer(self.header, message)
 
 
+@dataclass(slots=True, eq=False)
 class _Account:
     """What one accepted connection has under way."""
 
-    __slots__ = ("frames_answered", "frames_received", "held_bytes", "is_consumer", "is_replica", "open", "open_bytes")
-
-    def __init__(self) -> None:
-        self.frames_received = 0
-        """All that ever came, requests of raft/ and the lane among them."""
-        self.frames_answered = 0
-        self.open: deque[Request] = deque()
-        """Requests whose responses have not left, the first one first."""
-        self.open_bytes = 0
-        """Bytes of the requests in `open` that wait."""
-        self.held_bytes = 0
-        """Bytes of the responses in `open`."""
-        self.is_replica = False
-        self.is_consumer = False
+    frames_received: int = 0
+    """All that ever came, requests of raft/ and the lane among them."""
+    frames_answered: int = 0
+    open: deque[Request] = field(default_factory=deque)
+    """Requests whose responses have not left, the first one first."""
+    open_bytes: int = 0
+    """Bytes of the requests in `open` that wait."""
+    held_bytes: int = 0
+    """Bytes of the responses in `open`."""
+    is_replica: bool = False
+    is_consumer: bool = False
 
 
 class Requests:

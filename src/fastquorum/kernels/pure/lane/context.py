@@ -47,19 +47,6 @@ def end_of(batches: bytes) -> tuple[Offset, Epoch]:
 class LaneContext:
     """One lane's fixed surroundings and its state across roles."""
 
-    __slots__ = (
-        "_correlation_id",
-        "barriers",
-        "batch_bytes_max",
-        "client_id",
-        "cluster_id",
-        "has_failed",
-        "identity",
-        "kernels",
-        "log",
-        "topic_id",
-    )  # fmt: skip
-
     def __init__(self, identity: LaneIdentity, log: LaneLog, kernels: Kernels, batch_bytes_max: int) -> None:
         self.identity = identity
         self.log = log

@@ -6,6 +6,7 @@ per socket).
 
 import socket
 from collections import deque
+from dataclasses import dataclass, field
 
 from fastquorum.kernels import FrameSplitter
 from fastquorum.kernels.lane import Connection
@@ -14,67 +15,46 @@ from fastquorum.types import Micros
 NEVER: Micros = -1
 
 
+@dataclass(slots=True, eq=False)
 class Channel:
     """State of one connection; the transport and the reactor act on it."""
 
-    __slots__ = (
-        "accepted",
-        "announced_bytes",
-        "broken",
-        "connected",
-        "contact_us",
-        "drain_wanted",
-        "fd",
-        "has_ended",
-        "is_favoured",
-        "is_paused",
-        "number",
-        "opened_us",
-        "outbox",
-        "outbox_bytes",
-        "partial_since_us",
-        "seen_frame",
-        "sock",
-        "splitter",
-        "unsent_since_us",
-        "waiting",
-        "waiting_bytes",
-    )
+    number: Connection
+    sock: socket.socket | None
+    """None while the host name is being resolved."""
+    splitter: FrameSplitter
+    accepted: bool
+    opened_us: Micros
+    fd: int = field(init=False)
+    connected: bool = field(init=False)
+    contact_us: Micros = field(init=False)
+    broken: bool = False
+    """No more is sent; the replica's thread will find out why and report it."""
+    is_paused: bool = False
+    """Not read from until it has taken what it is owed, or has its turn."""
+    has_ended: bool = False
+    """The other side sends no more; what came before may still be answered."""
+    waiting: int = 0
+    """Frames that came on it, and are not dealt with."""
+    waiting_bytes: int = 0
+    is_favoured: bool = False
+    """A voter's."""
+    drain_wanted: bool = False
+    """The replica waits until its other side has read."""
+    seen_frame: bool = False
+    partial_since_us: Micros = NEVER
+    """When the frame began that is not whole yet."""
+    announced_bytes: int = 0
+    """What it is to be, its length included; 0 if that is not known."""
+    outbox: deque[memoryview] = field(default_factory=deque)
+    outbox_bytes: int = 0
+    unsent_since_us: Micros = NEVER
+    """When the oldest byte in the outbox was put there, or the socket last took some."""
 
-    def __init__(
-        self, number: Connection, sock: socket.socket | None, splitter: FrameSplitter, *, accepted: bool, now_us: Micros
-    ) -> None:
-        self.number = number
-        self.sock = sock
-        """None while the host name is being resolved."""
-        self.fd = sock.fileno() if sock is not None else -1
-        self.splitter = splitter
-        self.accepted = accepted
-        self.connected = accepted
-        self.broken = False
-        """No more is sent; the replica's thread will find out why and report it."""
-        self.is_paused = False
-        """Not read from until it has taken what it is owed, or has its turn."""
-        self.has_ended = False
-        """The other side sends no more; what came before may still be answered."""
-        self.waiting = 0
-        """Frames that came on it, and are not dealt with."""
-        self.waiting_bytes = 0
-        self.is_favoured = False
-        """A voter's."""
-        self.drain_wanted = False
-        """The replica waits until its other side has read."""
-        self.opened_us = now_us
-        self.contact_us = now_us
-        self.seen_frame = False
-        self.partial_since_us: Micros = NEVER
-        """When the frame began that is not whole yet."""
-        self.announced_bytes = 0
-        """What it is to be, its length included; 0 if that is not known."""
-        self.outbox: deque[memoryview] = deque()
-        self.outbox_bytes = 0
-        self.unsent_since_us: Micros = NEVER
-        """When the oldest byte in the outbox was put there, or the socket last took some."""
+    def __post_init__(self) -> None:
+        self.fd = self.sock.fileno() if self.sock is not None else -1
+        self.connected = self.accepted
+        self.contact_us = self.opened_us
 
     @property
     def partial_bytes(self) -> int:

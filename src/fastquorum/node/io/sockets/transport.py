@@ -395,7 +395,7 @@ class SocketTransport:
 
     def _new_channel(self, sock: socket.socket | None, *, accepted: bool) -> Channel:
         splitter = self._kernels.FrameSplitter(self._config.frame_bytes_max)
-        channel = Channel(self._next_number, sock, splitter, accepted=accepted, now_us=now_us())
+        channel = Channel(self._next_number, sock, splitter, accepted, now_us())
         self._next_number += 1
         self._channels[channel.number] = channel
         return channel
