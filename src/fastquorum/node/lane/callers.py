@@ -4,12 +4,10 @@ Appends that find raft/ deciding are queued, and made in their turn. See `python
 say "lock held" are parts of one critical section (lane rule 3).
 """
 
-import copy
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, Overloaded, UsageError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Buffer, Kernels, SteadyBeats
 from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import (
@@ -19,7 +17,6 @@ from fastquorum.kernels.lane import (
     HandUp,
     Lane,
     LaneMode,
-    LaneSession,
     LaneState,
     LeaderSession,
     ObserversInformed,
@@ -27,21 +24,21 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.kernels.producers import ProducedBatch, ProducerState, Stamp, max_timestamp_ms_of
-from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED, AppendQueues, Queued
+from fastquorum.kernels.producers import ProducedBatch, Stamp, max_timestamp_ms_of
+from fastquorum.node.lane.appends import AppendQueues, Queued
 from fastquorum.node.lane.barriers import LaneBarriers
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
-from fastquorum.node.lane.peer_events import FetchLink
 from fastquorum.node.lane.port import with_answered
-from fastquorum.node.lane.producer_states import ProducerStates
-from fastquorum.node.lane.tallies import Tallied
+from fastquorum.node.lane.shell_base import ShellBase
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.storage.log.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
 
-class LaneCallers(Tallied):
+class LaneCallers(ShellBase):
     """The callers' half of `python_shell.LaneShell`, and what both halves do with the lane."""
+
+    high_watermark: Offset = UNKNOWN_OFFSET
 
     def __init__(
         self,
@@ -54,45 +51,24 @@ class LaneCallers(Tallied):
         lock: LaneLock,
         clock_ms: WallClock,
     ) -> None:
-        super().__init__()
-        self.lock = lock
-        self.log = log
-        self.session: LaneSession | None = None
-        self.high_watermark: Offset = UNKNOWN_OFFSET
+        super().__init__(log, lock, kernels, clock_ms)
         self.appended_us: Micros = 0
         """When a leader last appended, or began to lead."""
-        self.stopped = False
-        self.error: FastQuorumError | None = None
-        self.handed_up: deque[HandUp] = deque()
-        """Frames the lane refused, for raft/; at most one, as the lane is frozen by it."""
-        self.unparked: list[Unparked] = []
-        self.not_leader: Callable[..., NotLeader] = NotLeader
-        """Names the leader; set by the replica, which knows."""
         self._batch_bytes_max = config.batch_bytes_max
         self._refuses_appends = False
         self._lane = lane
         self._transport = transport
         self._clock_ms = clock_ms
-        self._fetch_link: FetchLink | None = None
-        self._fetch_answered = -1
-        """Correlation id of the last answer to a Fetch that the lane did not take; -1 none yet."""
         self._appends = AppendQueues(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = LaneBarriers()
         self.are_observers_awaited = False
         self._beats: SteadyBeats | None = None
         self._beats_confirmed_us_max: Micros = 0
-        self._producer_states = ProducerStates(log, kernels, clock_ms)
         self._confirming = Confirming[tuple[Queued, Micros]](
             lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
         )
         self._refused_at_us: Micros = 0
         """When the last append came that is to be refused."""
-        self._announced_high_watermark: Offset = UNKNOWN_OFFSET
-
-    @property
-    def is_leader(self) -> bool:
-        """True while appends are accepted here."""
-        return isinstance(self.session, LeaderSession)
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 
@@ -122,25 +98,6 @@ class LaneCallers(Tallied):
         """
         self._accept(Queued(ticket, (), batch, record_count, len(batch), stamp), now_us)
 
-    def producer(self, producer_id: int) -> ProducerState | None:
-        """What it has in this leader's log, committed or not; None if nothing is known of it.
-
-        Raises NotLeader; Overloaded while the log is still being read, or an append waits that may be the producer's;
-        what stopped the replica.
-        """
-        with self.lock:
-            self._raise_if_stopped()
-            if not self.is_leader:
-                raise self.not_leader()
-            if self._appends.queued or self._confirming.is_waited_for:
-                raise Overloaded(UNDECIDED, RETRY_AFTER_S)
-            return self._producer_states.current().get(producer_id)
-
-    def new_producer_id(self) -> int:
-        """An id for a producer without a name; -1 if this node does not lead, or has given out all of its epoch's."""
-        with self.lock:
-            return self._producer_states.new_id(self.session.epoch) if isinstance(self.session, LeaderSession) else -1
-
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """Start a linearizable read (lane rule 7). Raises NotLeader, or what stopped the replica.
 
@@ -151,6 +108,9 @@ class LaneCallers(Tallied):
             if not self._begin_barrier(ticket, now_us):
                 raise self.not_leader()
         self._transport.wake()
+
+    def _has_undecided(self) -> bool:
+        return bool(self._appends.queued) or self._confirming.is_waited_for
 
     def _begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> bool:
         """Lock held. False: raft/ is deciding, or this node does not lead."""
@@ -252,12 +212,6 @@ class LaneCallers(Tallied):
         self._appends.join(queued.ticket, batch)
         self._appends.committed(self.high_watermark)
         self._transport.wake()
-
-    def _raise_if_stopped(self) -> None:
-        if self.error is not None:
-            raise copy.copy(self.error)  # an exception raised again and again gathers tracebacks
-        if self.stopped:
-            raise self.not_leader()
 
     # --- appends that their producer's state forbids, lock held -------------------------------------------------------
 

@@ -15,10 +15,8 @@ from collections.abc import Callable, Sequence
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import SteadyBeats
 from fastquorum.kernels.lane import (
-    NO_CONNECTION,
     Connection,
     FetchAdmission,
-    FollowerSession,
     LaneMode,
     LaneSession,
     LaneState,
@@ -39,10 +37,6 @@ class LaneShell(LaneCallers):
     @property
     def is_standing(self) -> bool:
         return self._lane.is_frozen
-
-    @property
-    def is_open(self) -> bool:
-        return self.session is not None
 
     @property
     def deadline_us(self) -> Micros:
@@ -69,21 +63,6 @@ class LaneShell(LaneCallers):
     def detach(self, connection: Connection, now_us: Micros) -> None:
         self.perform(self._lane.detach(connection, now_us))
 
-    def set_fetch_link(self, link: FetchLink, now_us: Micros) -> None:
-        """The connection to the leader came up or went away."""
-        self._fetch_link = link if link.connection != NO_CONNECTION else None
-        self._attach(now_us)
-
-    def may_fetch_on(self, connection: Connection) -> bool:
-        """False once a lane was closed while the answer to a Fetch was still to come there: another one behind it would
-        seem to answer the answer to it, and confirm a read barrier that it was sent before (lane rule 7)."""
-        return self._fetch_link is not None and self._fetch_link.connection == connection
-
-    def fetch_answered(self, frame: bytes) -> None:
-        """Lock held. The answer to the lane's Fetch has come, but the lane did not take it: nothing more is to come on
-        its connection."""
-        self._fetch_answered = int.from_bytes(frame[:4], "big", signed=True)
-
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """The flusher's report; a failure raises FsyncFailed, with the latch set first (lane rule 5)."""
         if errno_code:
@@ -92,11 +71,8 @@ class LaneShell(LaneCallers):
         if done is not None:
             self.perform(self._lane.on_flushed(done.generation, done.end, now_us))
 
-    def maintain(self, now_us: Micros) -> None:
-        """Lock held. Upkeep between commits: the log's, and what producers have in it."""
-        self.log.note_committed(self.high_watermark)
-        self.log.maintain(now_us)
-        self._producer_states.maintain(now_us)
+    def _attach_leader(self, link: FetchLink, now_us: Micros) -> None:
+        self.perform(self._lane.attach_leader(link.connection, link.api_version, now_us))
 
     def on_tick(self, now_us: Micros) -> None:
         if 0 <= self._lane.deadline_us <= now_us:
@@ -182,12 +158,6 @@ class LaneShell(LaneCallers):
 
     def waiting(self) -> tuple[int, int]:
         return self._appends.records, self._appends.size_bytes
-
-    def _attach(self, now_us: Micros) -> None:
-        """Give the follower's lane its connection, if both are there."""
-        link = self._fetch_link
-        if link is not None and isinstance(self.session, FollowerSession) and link.node_id == self.session.leader_id:
-            self.perform(self._lane.attach_leader(link.connection, link.api_version, now_us))
 
     # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
 

@@ -77,11 +77,3 @@ class Refusals:
                 otherwise += 1
         self.so_far = RefusedAppends(overloaded, not_leader, too_large, otherwise)
         return error
-
-
-class Tallied:
-    """The part of a shell that is for people. Lane lock held, but where a shell says otherwise."""
-
-    def __init__(self) -> None:
-        self.progress = LogGrowth()
-        self.refusals = Refusals()

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
+from fastquorum.errors import FastQuorumError, Overloaded, RecordTooLarge
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels.codes import AppendVerdict
-from fastquorum.kernels.lane import LaneSession, LeaderSession
+from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused, one_append
 from fastquorum.node.io.native.errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.lane.appends import RETRY_AFTER_S
-from fastquorum.node.lane.tallies import Tallied
+from fastquorum.node.lane.shell_base import ShellBase
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log.log import Log
 from fastquorum.types import Micros, Offset
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
 
 
-class NativeCallers(Tallied):
+class NativeCallers(ShellBase):
     """The callers' half of `native.shell.NativeShell`."""
 
     def __init__(
@@ -44,13 +44,7 @@ class NativeCallers(Tallied):
         mailbox: Mailbox,
     ) -> None:
         """`mailbox` is collected by the replica's thread."""
-        super().__init__()
-        self.lock = lock
-        self.log = log
-        self.session: LaneSession | None = None
-        self.stopped = False
-        self.error: FastQuorumError | None = None
-        self.not_leader: Callable[..., NotLeader] = NotLeader
+        super().__init__(log, lock, kernels, wall_clock_ms)
         self._refusals_guard = threading.Lock()
         self._config = config
         self._kernels = kernels
@@ -70,11 +64,6 @@ class NativeCallers(Tallied):
     def appended_us(self) -> Micros:
         """When a leader last appended, or began to lead."""
         return self._shell.appended_us
-
-    @property
-    def is_leader(self) -> bool:
-        """True while appends are accepted here."""
-        return isinstance(self.session, LeaderSession)
 
     # --- callers, from any thread -------------------------------------------------------------------------------------
 
@@ -213,10 +202,7 @@ class NativeCallers(Tallied):
 
     def _raise_if_stopped(self) -> None:
         self.collect_failure()
-        if self.error is not None:
-            raise copy.copy(self.error)
-        if self.stopped:
-            raise self.not_leader()
+        super()._raise_if_stopped()
 
     def collect_failure(self) -> None:
         """If the log cut the lane off: keep why. From any thread."""

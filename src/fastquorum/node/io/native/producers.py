@@ -13,13 +13,10 @@ from typing import Any, Final
 from fastquorum.errors import FastQuorumError, Overloaded, UsageError
 from fastquorum.kernels.codes import AppendVerdict
 from fastquorum.kernels.lane import LeaderSession
-from fastquorum.kernels.producers import ProducerState, Stamp, max_timestamp_ms_of
-from fastquorum.node.io.clock import wall_clock_ms
+from fastquorum.kernels.producers import Stamp, max_timestamp_ms_of
 from fastquorum.node.io.native.appends import AppendQueue, CallAppends, Refused
 from fastquorum.node.io.native.callers import NativeCallers, Passing, fail_ticket
-from fastquorum.node.lane.appends import RETRY_AFTER_S, UNDECIDED
 from fastquorum.node.lane.confirming import FINAL_REFUSALS, Confirming
-from fastquorum.node.lane.producer_states import ProducerStates
 from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.types import Micros
 
@@ -33,7 +30,6 @@ class NativeProducers(NativeCallers):
     def __init__(self, **given: Any) -> None:
         """Take what NativeCallers takes."""
         super().__init__(**given)
-        self._producer_states = ProducerStates(self.log, self._kernels, wall_clock_ms)
         self._confirming = Confirming[CallAppends](
             self.lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
         )
@@ -86,21 +82,8 @@ class NativeProducers(NativeCallers):
                 return self._shell.await_commit(there.base_offset, there.end_offset, self._mailbox, ticket)
             admits_new = True
 
-    def producer(self, producer_id: int) -> ProducerState | None:
-        """See `LaneShell.producer`."""
-        with self.lock:
-            self._raise_if_stopped()
-            if not self.is_leader:
-                raise self.not_leader()
-            if self._queue or self._refused:
-                raise Overloaded(UNDECIDED, RETRY_AFTER_S)
-            return self._producer_states.current().get(producer_id)
-
-    def new_producer_id(self) -> int:
-        """See `LaneShell.new_producer_id`."""
-        with self.lock:
-            session = self.session
-            return self._producer_states.new_id(session.epoch) if isinstance(session, LeaderSession) else -1
+    def _has_undecided(self) -> bool:
+        return bool(self._queue or self._refused)
 
     def waiting(self) -> tuple[int, int]:
         """Also those that are to be refused. Lock held."""

@@ -8,7 +8,6 @@ and the producers' books, and the appends that wait for raft/'s decision. Source
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -16,10 +15,8 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
 from fastquorum.kernels import Buffer, Kernels, OffsetIndex, Producers, SegmentFile, SteadyBeats
 from fastquorum.kernels.lane import (
-    NO_CONNECTION,
     Connection,
     FetchAdmission,
-    FollowerSession,
     HandUp,
     LaneMode,
     LaneSession,
@@ -37,7 +34,7 @@ from fastquorum.node.lane.port import NativeFastPath, with_answered
 from fastquorum.node.lane.produce_answers import produce_answers
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log.log import Log
-from fastquorum.types import UNKNOWN_OFFSET, Micros, NodeId, Offset, Uuid
+from fastquorum.types import Micros, NodeId, Offset, Uuid
 from fastquorum.wire import frames_of
 
 if TYPE_CHECKING:
@@ -98,15 +95,10 @@ class NativeShell(NativeProducers):
     ) -> None:
         """`mailbox` is collected by the replica's thread; `unwrapped` makes a file one of the native kernels'."""
         super().__init__(config=config, kernels=kernels, log=log, lock=lock, shell=shell, mailbox=mailbox)
-        self.handed_up: deque[HandUp] = deque()
-        self.unparked: list[Unparked] = []
         self._handed_up_sizes: list[tuple[Connection, int]] = []
         self.events: list[Arrival] = []
         """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.codes`)."""
         self._borrowing = Borrowing(shell, unwrapped)
-        self._fetch_link: FetchLink | None = None
-        self._fetch_answered = -1
-        self._announced_high_watermark: Offset = UNKNOWN_OFFSET
         # What it takes, from any thread.
         self.stage_histograms = shell.stage_histograms
         self.trace_start = shell.trace_start
@@ -116,10 +108,6 @@ class NativeShell(NativeProducers):
     @property
     def fast_path(self) -> NativeFastPath:
         return self
-
-    @property
-    def is_open(self) -> bool:
-        return self.session is not None
 
     @property
     def deadline_us(self) -> Micros:
@@ -146,19 +134,6 @@ class NativeShell(NativeProducers):
     def detach(self, connection: Connection, now_us: Micros) -> None:
         self._shell.detach(connection)
 
-    def set_fetch_link(self, link: FetchLink, now_us: Micros) -> None:
-        """The connection to the leader came up or went away."""
-        self._fetch_link = link if link.connection != NO_CONNECTION else None
-        self._attach(now_us)
-
-    def may_fetch_on(self, connection: Connection) -> bool:
-        """See `LaneShell.may_fetch_on`."""
-        return self._fetch_link is not None and self._fetch_link.connection == connection
-
-    def fetch_answered(self, frame: bytes) -> None:
-        """See `LaneShell.fetch_answered`."""
-        self._fetch_answered = int.from_bytes(frame[:4], "big", signed=True)
-
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """A sync that nobody counted when it ended, as the log was not lent."""
         if errno_code:
@@ -167,12 +142,6 @@ class NativeShell(NativeProducers):
             self._shell.synced(token, errno_code, now_us)
         else:
             self.log.flush_done(token, errno_code)
-
-    def maintain(self, now_us: Micros) -> None:
-        """Upkeep between commits: the log's, and what producers have in it."""
-        self.log.note_committed(self.high_watermark)
-        self.log.maintain(now_us)
-        self._producer_states.maintain(now_us)
 
     def on_tick(self, now_us: Micros) -> None:
         """Nothing: see `deadline_us`."""
@@ -340,10 +309,8 @@ class NativeShell(NativeProducers):
         sizes, self._handed_up_sizes = self._handed_up_sizes, []
         return sizes
 
-    def _attach(self, now_us: Micros) -> None:
-        link = self._fetch_link
-        if link is not None and isinstance(self.session, FollowerSession) and link.node_id == self.session.leader_id:
-            self._shell.attach_leader(link.connection, link.api_version, now_us)
+    def _attach_leader(self, link: FetchLink, now_us: Micros) -> None:
+        self._shell.attach_leader(link.connection, link.api_version, now_us)
 
     def _raise_cut_off(self) -> None:
         """What cut the lane off ends the replica."""
