@@ -75,6 +75,13 @@ cdef int64_t _append(Engine *engine, values, Waiter &waiter, bint has_waited, bi
     return offset
 
 
+cdef inline void _to_mail(Waiter &waiter, Mailbox box, object waiting) noexcept:
+    """Have `waiting` told by the mailbox, which then lets go of the reference that is taken here."""
+    waiter.box = box.box
+    waiter.object = <void *><PyObject *>waiting
+    Py_INCREF(waiting)
+
+
 cdef class Callers(NodeEngine):
     """An engine that values are appended to."""
 
@@ -91,11 +98,8 @@ cdef class Callers(NodeEngine):
     def append_mail(self, values, Mailbox box, object waiting, bint has_waited=False, bint is_pushed_later=False):
         """Append like append_slot, but post `waiting` to the mailbox with the offset."""
         cdef Waiter waiter
-        cdef int64_t offset
-        waiter.box = box.box
-        waiter.object = <void *><PyObject *>waiting
-        Py_INCREF(waiting)
-        offset = -1
+        cdef int64_t offset = -1
+        _to_mail(waiter, box, waiting)
         try:
             offset = _append(self.engine, values, waiter, has_waited, is_pushed_later)
         finally:
@@ -113,9 +117,7 @@ cdef class Callers(NodeEngine):
         _to_slices(values, waiting, slices)
         waiters.resize(slices.size())
         for i in range(<Py_ssize_t>slices.size()):
-            waiters[i].box = box.box
-            waiters[i].object = <void *><PyObject *>waiting[i]
-            Py_INCREF(waiting[i])
+            _to_mail(waiters[i], box, waiting[i])
         offsets = _append_all(self.engine, slices, waiters, have_waited)
         for i in range(<Py_ssize_t>slices.size()):
             if offsets[i] < 0:
@@ -150,10 +152,8 @@ cdef class Callers(NodeEngine):
         cdef Waiter waiter
         cdef int64_t offset = -1
         cdef Py_buffer view
-        waiter.box = box.box
-        waiter.object = <void *><PyObject *>waiting
         PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
-        Py_INCREF(waiting)
+        _to_mail(waiter, box, waiting)
         try:
             assert view.len >= core.header_bytes, "a batch has a header"
             with nogil:
@@ -171,9 +171,7 @@ cdef class Callers(NodeEngine):
         verdict."""
         cdef Waiter waiter
         cdef int64_t offset
-        waiter.box = box.box
-        waiter.object = <void *><PyObject *>waiting
-        Py_INCREF(waiting)
+        _to_mail(waiter, box, waiting)
         with nogil:
             offset = self.engine.await_commit(base_offset, end_offset, waiter)
         if offset < 0:
@@ -211,9 +209,7 @@ cdef class Callers(NodeEngine):
     def barrier_mail(self, Mailbox box, object waiting):
         cdef Waiter waiter
         cdef int64_t number
-        waiter.box = box.box
-        waiter.object = <void *><PyObject *>waiting
-        Py_INCREF(waiting)
+        _to_mail(waiter, box, waiting)
         with nogil:
             number = self.engine.begin_barrier(waiter)
         if number < 0:
