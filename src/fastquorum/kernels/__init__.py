@@ -102,11 +102,9 @@ class Kernels(Protocol):
     def cpu_path(self) -> str:
         """Which CRC-32C path runs: "avx512-vpclmul", "sse42-pclmul", "sse42", "armv8-crc", "portable", or "crc32c
         <version>" (pure)."""
-        ...
 
     def crc32c(self, data: Buffer, crc: int = 0) -> int:
         """CRC-32C (Castagnoli) of data, continuing from `crc`; 0..2^32-1."""
-        ...
 
     def encode_values(
         self,
@@ -124,7 +122,6 @@ class Kernels(Protocol):
 
         UsageError if empty. `attributes` carries compression and flags. RecordTooLarge above 2^31-1 bytes.
         """
-        ...
 
     def encode_records(
         self,
@@ -143,7 +140,6 @@ class Kernels(Protocol):
 
         Explicit record offsets must ascend from base_offset (UsageError).
         """
-        ...
 
     def encode_columns(
         self,
@@ -163,7 +159,6 @@ class Kernels(Protocol):
 
         UsageError unless 0 <= offsets[0] <= ... <= offsets[n] <= len(data) and n >= 1.
         """
-        ...
 
     def encode_rows(
         self,
@@ -184,7 +179,6 @@ class Kernels(Protocol):
 
         UsageError: the columns do not fit together, or lie outside their data; a header has no key.
         """
-        ...
 
     def check_records(
         self,
@@ -195,7 +189,6 @@ class Kernels(Protocol):
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> BatchInfo:
         """The header of the batch at position, whose records `decode_batch` would take. Nothing is kept of them."""
-        ...
 
     def decode_batch(
         self,
@@ -206,7 +199,6 @@ class Kernels(Protocol):
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> Columns:
         """Decode the batch at position. CorruptionError (reason: BatchFault), DecompressedTooLarge."""
-        ...
 
     def decode_records(
         self,
@@ -217,7 +209,6 @@ class Kernels(Protocol):
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> list[Record]:
         """The same as Python objects, for callers with few records."""
-        ...
 
     def decode_values(
         self,
@@ -228,7 +219,6 @@ class Kernels(Protocol):
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> list[bytes | None]:
         """Only the values, as bytes."""
-        ...
 
     def batch_headers(
         self, buffer: Buffer, position: int = 0, *, verify_crc: bool = True, producers_only: bool = False
@@ -237,7 +227,6 @@ class Kernels(Protocol):
 
         `producers_only`: of those only that carry a producer id.
         """
-        ...
 
     def scan(
         self,
@@ -253,39 +242,32 @@ class Kernels(Protocol):
         """Check batches one after another: framing, magic, CRC, counts, offsets that continue (from expected_offset
         unless -1) and epochs that do not fall (from epoch_min) nor exceed epoch_max. Records inside are not parsed.
         Never raises for bad bytes."""
-        ...
 
     def slice_batches(self, buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int]:
         """(start, end) positions of the whole batches from the one that contains `offset` on, at most bytes_max long
         but at least one batch. (n, n) with n = len(buffer) if no batch contains or follows it. Headers only, no CRC."""
-        ...
 
     def stamp_batch(self, batch: bytearray, base_offset: int, leader_epoch: int) -> None:
         """Give a client's batch its place in the log, in place: neither field is under the CRC. CorruptionError if it
         is no whole batch."""
-        ...
 
     def message_codec(self, layout: StructLayout, twin: MessageCodec) -> MessageCodec:
         """The codec of the message that `layout` describes. `twin` is its codec in Python, generated from the same
         declaration: pure is the twin itself; native asks it why a message does not fit, and to write what native does
         not (objects with `__index__`, sequences other than list and tuple, unknown tags)."""
-        ...
 
     def untracked(self, items: list[Any]) -> tuple[Any, ...]:
         """A tuple of items that cannot refer back to it, as immutable values cannot: the garbage collector does not
         look through it, where that can be had (pure: a tuple)."""
-        ...
 
     def untrack_young(self, kinds: tuple[type, ...]) -> None:
         """Have the garbage collector never look through what was made since it last looked and is of one of these
         classes, whose objects cannot refer back to themselves; where that can be had (pure: nothing)."""
-        ...
 
     def settle_all(self, outcomes: Iterable[Any], result: int, at_once: bool = True) -> bool:
         """Tell those of these outcomes that are not known yet one result. In a callback of their event loop, outside
         every task: tasks that wait may go on in it, unless something that this callback put into the loop's queue
         would be overtaken (`at_once` False). Returns `at_once` for what this callback tells next."""
-        ...
 
     def high_watermark(self, end_offsets: Sequence[int], epoch_start_offset: int) -> int:
         """Largest offset that a majority of voters has durably reached.
@@ -300,7 +282,6 @@ class Kernels(Protocol):
             VoterCountError: end_offsets is empty.
         Source: KIP-595 "Fetch"; Raft section 5.4.2.
         """
-        ...
 
 
 def load(name: Literal["native", "pure"] = "native") -> Kernels:

@@ -99,14 +99,11 @@ class MessageCodec(Protocol):
 
     def encode(self, message: Any) -> bytes:
         """The bytes of `message`. WireError if a value does not fit its field or the version."""
-        ...
 
     def decode(self, buffer: Buffer) -> Any:
         """The message that fills `buffer`. WireError if the bytes are malformed, end early or go on behind it."""
-        ...
 
     def decode_prefix(self, buffer: Buffer, position: int = 0, elements_max: int = ANY_NUMBER) -> tuple[Any, int]:
         """The message at `position`, and the position after it. WireError if the bytes are malformed or end early, or
         hold more than `elements_max` elements of arrays and tagged fields, all together: each takes a hundred times
         the memory that it takes in the bytes, and time."""
-        ...

@@ -122,20 +122,16 @@ class Producers(Protocol):
     @property
     def end_offset(self) -> Offset:
         """Exclusive: all batches below it are taken in."""
-        ...
 
     def __len__(self) -> int:
         """Producers known."""
-        ...
 
     def get(self, producer_id: int) -> ProducerState | None:
         """None: it never appended, or was forgotten."""
-        ...
 
     @property
     def displaced_end(self) -> Offset:
         """Where the last batch ends of the producer that one more would displace; -1 while there is room."""
-        ...
 
     def check(self, stamp: Stamp) -> ProducedBatch | None:
         """None if the batch is the next of its producer; else the batch in the log that has its sequences.
@@ -148,7 +144,6 @@ class Producers(Protocol):
             ProducerFenced: its epoch is over, or a fence takes another epoch than the next.
             OutOfOrderSequence: it is neither the next, nor one of the last.
         """
-        ...
 
     def appended(self, stamp: Stamp | None, base_offset: Offset, end_offset: Offset) -> None:
         """A batch was appended; `stamp` if it is a producer's. If what lies before it is not taken in yet, it is read

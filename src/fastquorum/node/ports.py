@@ -24,42 +24,33 @@ class Transport(Protocol):
 
     def connect(self, endpoint: Endpoint) -> Connection:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
-        ...
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Queue one frame (the length prefix is added here) and send what the socket takes. Unknown connections are
         ignored."""
-        ...
 
     def favour(self, connection: Connection) -> None:
         """It is a voter's: whatever others have this node keep, it is read from and sent to."""
-        ...
 
     def needs_drain(self, connection: Connection) -> bool:
         """True: more is kept for the other side than it may leave unread, behind answers that the shell owes it or not.
         Nothing more is to be made for it; `Replica.on_drained` follows when that has changed, unless the connection
         ends."""
-        ...
 
     def is_crowded(self) -> bool:
         """Much is kept for all of them together: answers are to be short."""
-        ...
 
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
-        ...
 
     def last_error(self, endpoint: Endpoint) -> str:
         """Why the last attempt to connect there came to nothing, for people; empty if it did not."""
-        ...
 
     def try_elsewhere(self, endpoint: Endpoint) -> None:
         """Whoever listens there does not answer as a node does: try another address of the name next time."""
-        ...
 
     def wake(self) -> None:
         """Have the replica's thread call `work` soon. From any thread."""
-        ...
 
 
 class Unreachable(NamedTuple):
@@ -79,11 +70,9 @@ class AppendTicket(Protocol):
 
     def committed(self, base_offset: Offset) -> None:
         """On a majority's disks."""
-        ...
 
     def failed(self, error: FastQuorumError) -> None:
         """Not known to be committed; the error says whether it may still be."""
-        ...
 
 
 class BarrierTicket(Protocol):
@@ -115,7 +104,6 @@ class SnapshotWriter(Protocol):
     ) -> None:
         """Write a snapshot like `storage.log.snapshots.write_snapshot`. `done` is called on the replica's thread, and
         `on_tick` after it, unless the replica is over by then."""
-        ...
 
 
 class ReplicaListener(Protocol):
@@ -124,7 +112,6 @@ class ReplicaListener(Protocol):
     @property
     def watches_commits(self) -> bool:
         """Does it want to hear of the next commit? It may be told of others, too."""
-        ...
 
     def on_committed(self, high_watermark: Offset) -> None: ...
     def on_leadership(
@@ -149,7 +136,6 @@ class ReplicaListener(Protocol):
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after
         it."""
-        ...
 
 
 class WallClock(Protocol):
@@ -157,4 +143,3 @@ class WallClock(Protocol):
 
     def __call__(self) -> int:
         """Milliseconds since 1970."""
-        ...

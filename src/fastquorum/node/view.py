@@ -24,12 +24,10 @@ class ReplicaView(Protocol):
     @property
     def high_watermark(self) -> Offset:
         """Exclusive end of the committed prefix; -1 unknown."""
-        ...
 
     @property
     def is_leader(self) -> bool:
         """Appends are accepted here."""
-        ...
 
     def ask_raft(
         self, token: Token, message: Message, version: int, on_response: Callable[[Message], None], now_us: Micros
@@ -38,7 +36,6 @@ class ReplicaView(Protocol):
 
     def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
         """Where the log ends behind what raises it; -1 if it cannot be raised now, or does not end at `end_offset`."""
-        ...
 
     def notice(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
         """Have whoever runs this node told, once a minute at most."""

@@ -48,7 +48,6 @@ class FlushPort(Protocol):
     @property
     def failed(self) -> bool:
         """A sync has failed; true before the failure is reported, so that nothing is sent in between (lane rule 5)."""
-        ...
 
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None: ...
 

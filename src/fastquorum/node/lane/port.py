@@ -81,11 +81,9 @@ class Shell(Protocol):
         self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros, *, is_pushed_later: bool = False
     ) -> None:
         """`is_pushed_later`: the writing may be left to `push`, which is to follow."""
-        ...
 
     def push(self) -> None:
         """Write and send what was appended to be pushed later."""
-        ...
 
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
@@ -99,7 +97,6 @@ class Shell(Protocol):
     # the replica's thread, lock held
     def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """Have the lane look at a frame. False: the log has no room for what may be in it; it is raft/'s then."""
-        ...
 
     def admit(self, admission: FetchAdmission, now_us: Micros) -> None: ...
     def detach(self, connection: Connection, now_us: Micros) -> None: ...
@@ -124,7 +121,6 @@ class Shell(Protocol):
     def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
         """A majority surely followed this lead at some time in the last `within_us`: until then nobody else was
         elected. False where it is not known. now_us: if there is no better clock at hand."""
-        ...
 
     def refuse_appends(self, refuse: bool) -> None:
         """Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches
@@ -133,7 +129,6 @@ class Shell(Protocol):
     def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
         """Without the lock. As `Lane.await_observers`; `are_observers_awaited` says when none is left, and then the
         replica has a turn."""
-        ...
 
     @property
     def are_observers_awaited(self) -> bool: ...

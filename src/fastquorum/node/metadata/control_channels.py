@@ -47,15 +47,12 @@ class BrokerConnections(Protocol):
         self, broker_id: NodeId, endpoint: Endpoint, message: Message, on_response: OnResponse, now_us: Micros
     ) -> int:
         """Send it; the number of the request. `on_response` is called later, and at most once."""
-        ...
 
     def forget(self, number: int) -> None:
         """Nobody waits for the response any more."""
-        ...
 
     def hang_up(self) -> None:
         """Brokers are asked nothing more: their connections end."""
-        ...
 
 
 @dataclass(slots=True)
