@@ -69,7 +69,6 @@ cdef class Accumulator:
         return self._size_bytes
 
     def open(self, base_offset, leader_epoch, timestamp_ms):
-        """Begin an empty batch."""
         if self._is_open:
             raise UsageError("a batch is open already", "seal or discard it first")
         if (
@@ -85,7 +84,6 @@ cdef class Accumulator:
         self._size_bytes = core.header_bytes
 
     def append(self, value):
-        """Encode one value; its offset, or -1 if it does not fit any more."""
         cdef Slice slice
         cdef list holders = None
         if not self._is_open:
@@ -99,7 +97,6 @@ cdef class Accumulator:
         return self._append(&slice, 1)
 
     def append_many(self, values):
-        """Encode all or none; the first one's offset, or -1 if they do not fit any more."""
         cdef Values found
         if not self._is_open:
             raise UsageError("no batch is open", "open one first")
@@ -131,7 +128,6 @@ cdef class Accumulator:
         return first
 
     def seal(self):
-        """Finish the batch and return its bytes; the accumulator is closed then."""
         cdef BatchHeader header
         cdef bytes batch
         cdef uint8_t *out
@@ -150,7 +146,6 @@ cdef class Accumulator:
         return batch
 
     def discard(self):
-        """Forget the open batch, if any."""
         self._is_open = False
         self._size_bytes = 0
         self._record_count = 0

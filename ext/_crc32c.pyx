@@ -14,7 +14,6 @@ cdef enum:
 
 
 def crc32c(data, uint32_t crc=0):
-    """CRC-32C (Castagnoli) of data, continuing from `crc`."""
     cdef Py_buffer view
     if PyBytes_CheckExact(data) and PyBytes_GET_SIZE(data) <= _GIL_HELD_BYTES_MAX:
         return core.crc32c(crc, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data))
@@ -28,7 +27,6 @@ def crc32c(data, uint32_t crc=0):
 
 
 def cpu_path():
-    """Which CRC-32C path runs."""
     return core.crc32c_path().decode()
 
 

@@ -162,7 +162,6 @@ cdef int64_t *_rows_of(array) except? NULL:
 
 
 def decode_batch(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
-    """Decode the batch at position to columns."""
     cdef _Section section = _Section(buffer, position, verify_crc, decompressed_bytes_max)
     cdef int64_t n = section.header.records_count
     cdef int64_t h
@@ -209,7 +208,6 @@ cdef tuple _headers(_Section section, int64_t begin, int64_t end):
 
 
 def decode_records(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
-    """Decode the batch at position to Python objects."""
     cdef _Section section = _Section(buffer, position, verify_crc, decompressed_bytes_max)
     cdef ColumnSink *columns = &section.columns
     cdef int64_t i
@@ -231,7 +229,6 @@ def decode_records(buffer, position=0, *, verify_crc=True, decompressed_bytes_ma
 
 
 def decode_values(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
-    """Decode only the values of the batch at position."""
     cdef _Section section = _Section(buffer, position, verify_crc, decompressed_bytes_max)
     cdef int64_t count = section.header.records_count
     cdef int64_t i
@@ -249,7 +246,6 @@ def decode_values(buffer, position=0, *, verify_crc=True, decompressed_bytes_max
 
 
 def check_records(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
-    """Check the batch at position and all of its records; its header."""
     cdef _Section section = _Section(buffer, position, verify_crc, decompressed_bytes_max)
     cdef bint good
     with nogil:

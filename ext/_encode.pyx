@@ -161,7 +161,6 @@ cdef bytes _build_compressed(Source source, BatchHeader *header, int64_t section
 
 def encode_values(values, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1, producer_epoch=-1,
                   base_sequence=-1):
-    """One batch of values: null keys, no headers, every timestamp delta 0 (KRaft's shape)."""
     cdef BatchHeader header
     cdef Values source
     _describe(&header, base_offset, leader_epoch, timestamp_ms, attributes, producer_id, producer_epoch, base_sequence)
@@ -173,7 +172,6 @@ def encode_values(values, *, base_offset, leader_epoch, timestamp_ms, attributes
 
 def encode_columns(data, offsets, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1,
                    producer_epoch=-1, base_sequence=-1):
-    """One batch from Arrow's layout: value i is data[offsets[i]:offsets[i+1]]."""
     cdef BatchHeader header
     cdef Py_buffer view
     cdef const int64_t[::1] bounds
@@ -202,7 +200,6 @@ def encode_columns(data, offsets, *, base_offset, leader_epoch, timestamp_ms, at
 
 def encode_records(records, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1, producer_epoch=-1,
                    base_sequence=-1):
-    """One batch of full records: keys, headers, timestamps (maxTimestamp = the largest)."""
     cdef BatchHeader header
     cdef _RecordsSource source
     cdef int64_t last_offset_delta
@@ -323,7 +320,6 @@ cdef class _Column:
 
 def encode_rows(values, keys=None, headers=None, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1,
                 producer_epoch=-1, base_sequence=-1):
-    """One batch of full records from Arrow's layout: every timestamp delta is 0."""
     cdef BatchHeader header
     cdef _RecordsSource source
     cdef _Column column

@@ -35,7 +35,6 @@ cdef class EpochCache:
         return self.table.size()
 
     def assign(self, int64_t epoch, int64_t start_offset):
-        """Epoch begins at start_offset. True if it is new."""
         if epoch < 0 or epoch < self.table.latest_epoch():
             raise CorruptionError("epoch", offset=start_offset)
         if epoch == self.table.latest_epoch():
@@ -48,38 +47,30 @@ cdef class EpochCache:
 
     @property
     def latest_epoch(self):
-        """-1 if empty."""
         return self.table.latest_epoch()
 
     @property
     def latest_start(self):
-        """-1 if empty."""
         return self.table.latest_start()
 
     def epoch_for(self, int64_t offset):
-        """Epoch of the record at offset; -1 if it precedes the first entry or the cache is empty."""
         return self.table.epoch_for(offset)
 
     def end_offset_for(self, int64_t epoch, int64_t log_end_offset):
-        """(epoch', end offset): where the epoch, or the one before it, ends in this log."""
         cdef pair[int64_t, int64_t] found = self.table.end_offset_for(epoch, log_end_offset)
         return found.first, found.second
 
     def truncate_to(self, int64_t end_offset):
-        """Drop entries that start at or beyond end_offset."""
         self.table.truncate_to(end_offset)
 
     def truncate_before(self, int64_t start_offset):
-        """Log start moved: drop entries wholly below it; the one that covers it now starts there."""
         self.table.truncate_before(start_offset)
 
     def entries(self):
-        """(epoch, start offset), ascending."""
         return [(self.table.epoch(i), self.table.start(i)) for i in range(self.table.size())]
 
 
 def high_watermark(end_offsets, int64_t epoch_start_offset):
-    """Largest offset that a majority of voters has durably reached, -1 while none of this epoch is."""
     cdef int64_t few[_FEW]
     cdef vector[int64_t] many
     cdef int64_t *reached = few

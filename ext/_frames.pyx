@@ -34,11 +34,9 @@ cdef class FrameSplitter:
 
     @property
     def pending_bytes(self):
-        """Bytes held back of an incomplete frame, its length included."""
         return self._length_bytes + self._filled
 
     def feed(self, data):
-        """The frames completed by `data`, without their lengths."""
         cdef Py_buffer view
         cdef list frames = []
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)

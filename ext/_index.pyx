@@ -26,14 +26,12 @@ cdef class OffsetIndex:
 
     @property
     def base_offset(self):
-        """The segment's."""
         return self.index.get().base_offset()
 
     def __len__(self):
         return self.index.get().size()
 
     def add(self, buffer, int64_t at, int64_t base_offset, int64_t position):
-        """List the batch at buffer[at:], which lies at `position` of the file, unless the last listed one is near."""
         cdef Py_buffer view
         cdef bint added
         if not self.index.get().is_due(position):
@@ -49,15 +47,12 @@ cdef class OffsetIndex:
             raise MemoryError
 
     def lookup(self, int64_t offset):
-        """Position of a batch that holds `offset` or begins before it; the nearest one listed, else 0."""
         return self.index.get().lookup(offset)
 
     def truncate_to(self, int64_t position):
-        """Drop entries for batches at or beyond `position`."""
         self.index.get().truncate_to(position)
 
     def encode(self):
-        """Kafka's file."""
         cdef vector[uint8_t] data
         cdef bint encoded
         with nogil:

@@ -72,7 +72,6 @@ cdef class MessageCodec:
         fill_struct(&self._root, layout)
 
     def encode(self, message):
-        """The bytes of `message`."""
         cdef PyObject *written = write_message(self._root, <PyObject *>message)
         if written != NULL:
             return _owned(written)
@@ -80,7 +79,6 @@ cdef class MessageCodec:
         return self._twin.encode(message)
 
     def decode(self, buffer):
-        """The message that fills `buffer`."""
         cdef int64_t position = 0
         cdef int64_t size = 0
         message = self._read(buffer, &position, &size, _ANY_NUMBER)
@@ -89,7 +87,6 @@ cdef class MessageCodec:
         return message
 
     def decode_prefix(self, buffer, int64_t position=0, int64_t elements_max=_ANY_NUMBER):
-        """The message at `position`, and the position after it."""
         cdef int64_t end = position
         cdef int64_t size = 0
         message = self._read(buffer, &end, &size, elements_max)

@@ -71,7 +71,6 @@ cdef class PartitionRows:
         self._rows.set_types(<PyTypeObject *>row_type, _uuid)
 
     def read(self, list values not None, Py_ssize_t at=0):
-        """The run that begins at `at`, or None."""
         cdef Py_ssize_t begin = at, count = len(values)
         cdef RawUuid topic
         cdef int32_t partition_id
@@ -115,7 +114,6 @@ cdef object _owned_uuid(RawUuid topic):
 
 
 def untracked(list items not None):
-    """A tuple that the collector does not look through."""
     made = tuple(items)
     if items:  # there is but one empty tuple, and it is Python's own
         PyObject_GC_UnTrack(<void *>made)
@@ -123,7 +121,6 @@ def untracked(list items not None):
 
 
 def untrack_young(tuple kinds not None):
-    """Have the collector never look through what was made lately and is of one of these classes."""
     cdef list young = get_objects(generation=0)
     cdef Py_ssize_t i, count = len(kinds)
     cdef PyObject *found

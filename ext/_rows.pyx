@@ -173,7 +173,6 @@ cdef class RowReader:
 
     @property
     def next_offset(self):
-        """What the next batch must begin with."""
         return self._builder.next_offset
 
     @next_offset.setter
@@ -183,7 +182,6 @@ cdef class RowReader:
     def read(
         self, buffer, position=0, *, bint verify_crc=True, int64_t rows_max=ROWS_MAX, int64_t bytes_max=ROWS_BYTES_MAX
     ):
-        """Rows of the batches from `position` on; the position behind the last one read."""
         cdef Py_buffer view
         cdef int64_t start = position
         cdef RowsRead run
@@ -246,7 +244,6 @@ cdef class RowReader:
         return False
 
     def take(self):
-        """What was collected; there is nothing then."""
         cdef RowColumns *columns = &self._builder.columns
         cdef int want = self._builder.want
         cdef bint has_headers = (want & want_headers) != 0

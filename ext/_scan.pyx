@@ -39,7 +39,6 @@ cdef class _View:
 
 
 def batch_headers(buffer, position=0, *, verify_crc=True, producers_only=False):
-    """Headers of all whole batches from position to the end or the first byte that is no batch."""
     cdef _View view = _View(buffer, position)
     cdef int64_t at = position
     cdef bint is_verified = verify_crc
@@ -72,7 +71,6 @@ cdef tuple _pairs(vector[pair[int64_t, int64_t]] &pairs):
 
 def scan(buffer, position=0, *, int64_t expected_offset=-1, int64_t epoch_min=0, int64_t epoch_max=INT32_MAX,
          bint verify_crc=True, int64_t batch_bytes_max=core.batch_size_max):
-    """Check batches one after another; what the good prefix holds, and why it ends."""
     cdef _View view = _View(buffer, position)
     cdef int64_t start = position
     cdef Expectation expected
@@ -111,7 +109,6 @@ def scan(buffer, position=0, *, int64_t expected_offset=-1, int64_t epoch_min=0,
 
 
 def slice_batches(buffer, int64_t offset, int64_t bytes_max):
-    """(start, end) positions of the whole batches from the one that contains `offset` on, at least one."""
     cdef _View view = _View(buffer, 0)
     cdef pair[int64_t, int64_t] found
     with nogil:
@@ -120,7 +117,6 @@ def slice_batches(buffer, int64_t offset, int64_t bytes_max):
 
 
 def stamp_batch(batch, base_offset, leader_epoch):
-    """Give a client's batch its place in the log, in place: neither field is under the CRC."""
     cdef Py_buffer view
     cdef uint8_t *data
     cdef Status status

@@ -76,7 +76,6 @@ cdef class SegmentFile:
 
     @property
     def size_bytes(self):
-        """The file's size now."""
         self.refuse_closed("stat")
         try:
             return os.fstat(self.file.get().descriptor()).st_size
@@ -91,7 +90,6 @@ cdef class SegmentFile:
         return self._sync_error != 0
 
     def write(self, int64_t position, data):
-        """Write all of data at position."""
         cdef FileRef file
         cdef Py_buffer view
         cdef int error = 0
@@ -110,7 +108,6 @@ cdef class SegmentFile:
             self.fail("write", error)
 
     def read(self, int64_t position, int64_t size_bytes):
-        """Up to size_bytes; shorter only at the end of the file."""
         cdef FileRef file
         cdef int64_t done = 0
         cdef int error
@@ -133,7 +130,6 @@ cdef class SegmentFile:
         return data if done == size_bytes else data[:done]
 
     def read_into(self, int64_t position, buffer):
-        """Read like `read`, but into the buffer. Return how many bytes were read."""
         cdef FileRef file
         cdef Py_buffer view
         cdef int64_t done = 0
@@ -153,7 +149,6 @@ cdef class SegmentFile:
         return done
 
     def zero_fill(self, int64_t start, int64_t end):
-        """Write zeros over [start, end): real zeros, not a hole."""
         cdef FileRef file
         cdef int error
         _refuse_negative(start, end)
@@ -168,7 +163,6 @@ cdef class SegmentFile:
             self.fail("zero_fill", error)
 
     def allocate(self, int64_t start, int64_t end):
-        """Give blocks to [start, end), which read as zeros; False: the file system would not."""
         cdef FileRef file
         cdef bint is_done
         _refuse_negative(start, end)
@@ -182,7 +176,6 @@ cdef class SegmentFile:
         return is_done
 
     def truncate(self, int64_t size_bytes):
-        """Cut or extend the file to size_bytes."""
         _refuse_negative(size_bytes, 0)
         self.refuse_failed("truncate")
         self.refuse_closed("truncate")
@@ -192,7 +185,6 @@ cdef class SegmentFile:
             self.fail("truncate", error.errno)
 
     def sync(self):
-        """One fdatasync."""
         cdef FileRef file
         cdef int error
         self.refuse_failed("sync")
@@ -206,7 +198,6 @@ cdef class SegmentFile:
             self.fail("sync", error)
 
     def map(self):
-        """The whole file, read-only, memory-mapped; empty view for an empty file."""
         self.refuse_closed("map")
         try:
             size_bytes = os.fstat(self.file.get().descriptor()).st_size
@@ -265,7 +256,6 @@ cdef class Flusher:
         return self._thread.failed()
 
     def submit(self, int64_t token, files):
-        """Sync these files, in order, then report `token`."""
         cdef vector[FileRef] refs
         cdef SegmentFile file
         cdef int error
@@ -280,7 +270,6 @@ cdef class Flusher:
             raise UsageError("the flusher is closed")
 
     def completions(self):
-        """(token, errno) of all syncs done since the last call, in order. Drains the eventfd."""
         cdef Completion completion
         found = []
         self._refuse_child()

@@ -46,4 +46,5 @@ class EpochCache(Protocol):
     def truncate_before(self, start_offset: int) -> None:
         """Log start moved: drop entries wholly below it; the one that covers it now starts there."""
 
-    def entries(self) -> list[tuple[int, int]]: ...
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, start offset), ascending."""

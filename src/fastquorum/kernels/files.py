@@ -45,7 +45,9 @@ class SegmentFile(Protocol):
         False: it would not, for whatever reason; some of it may have happened. Writing zeros tells why.
         """
 
-    def truncate(self, size_bytes: int) -> None: ...
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file to size_bytes."""
+
     def sync(self) -> None:
         """One fdatasync."""
 

@@ -15,7 +15,7 @@ from fastquorum.kernels.pure.batch_decode import check_records, decode_batch, de
 from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_rows, encode_values
 from fastquorum.kernels.pure.batch_header import as_view
 from fastquorum.kernels.pure.beats import SteadyBeats
-from fastquorum.kernels.pure.epochs import EpochCache
+from fastquorum.kernels.pure.epochs import EpochCache, high_watermark
 from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
 from fastquorum.kernels.pure.offset_index import OffsetIndex
@@ -25,7 +25,6 @@ from fastquorum.kernels.pure.producers import Producers
 from fastquorum.kernels.pure.rows import RowReader
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
-from fastquorum.kernels.pure.watermark import high_watermark
 
 __all__ = [
     "NAME",
@@ -71,7 +70,6 @@ def cpu_path() -> str:
 
 
 def crc32c(data: Buffer, crc: int = 0) -> int:
-    """CRC-32C (Castagnoli) of data, continuing from `crc`."""
     return _crc32c(as_view(data), crc)
 
 

@@ -48,7 +48,6 @@ class Accumulator:
         return self._size_bytes
 
     def open(self, base_offset: int, leader_epoch: int, timestamp_ms: int) -> None:
-        """Begin an empty batch."""
         if self._is_open:
             raise UsageError("a batch is open already", "seal or discard it first")
         if (
@@ -64,11 +63,9 @@ class Accumulator:
         self._size_bytes = BATCH_HEADER_BYTES
 
     def append(self, value: Buffer) -> int:
-        """Encode one value; its offset, or -1 if it does not fit any more."""
         return self.append_many((value,))
 
     def append_many(self, values: Sequence[Buffer]) -> int:
-        """Encode all or none; the first one's offset, or -1 if they do not fit any more."""
         if not self._is_open:
             raise UsageError("no batch is open", "open one first")
         views = [value if isinstance(value, bytes) else as_view(value) for value in values]
@@ -88,7 +85,6 @@ class Accumulator:
         return self._base_offset + first
 
     def seal(self) -> bytes:
-        """Finish the batch and return its bytes; the accumulator is closed then."""
         if not self._records:
             raise UsageError("there is nothing to seal", "append a value first")
         batch = seal(
@@ -104,7 +100,6 @@ class Accumulator:
         return batch
 
     def discard(self) -> None:
-        """Forget the open batch, if any."""
         self._is_open = False
         self._base_offset = self._leader_epoch = self._timestamp_ms = -1
         self._records = []

@@ -63,7 +63,6 @@ def check_records(
     verify_crc: bool = True,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> BatchInfo:
-    """Check the batch at position and all of its records; its header."""
     section = _open(buffer, position, verify_crc, decompressed_bytes_max)
     deque(_parsed(section), maxlen=0)
     return section.info
@@ -76,7 +75,6 @@ def decode_batch(
     verify_crc: bool = True,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> Columns:
-    """Decode the batch at position to columns."""
     section = _open(buffer, position, verify_crc, decompressed_bytes_max)
     info = section.info
     rows = _rows(section)
@@ -105,7 +103,6 @@ def decode_records(
     verify_crc: bool = True,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> list[Record]:
-    """Decode the batch at position to Python objects."""
     section = _open(buffer, position, verify_crc, decompressed_bytes_max)
     info, view = section.info, section.view
     return [
@@ -127,7 +124,6 @@ def decode_values(
     verify_crc: bool = True,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> list[bytes | None]:
-    """Decode only the values of the batch at position."""
     section = _open(buffer, position, verify_crc, decompressed_bytes_max)
     return [_slice(section.view, *row.value) for row in _rows(section)]
 

@@ -54,7 +54,6 @@ def encode_values(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch of values: null keys, no headers, every timestamp delta 0 (KRaft's shape)."""
     producer = (producer_id, producer_epoch, base_sequence)
     check_encoding(base_offset, leader_epoch, timestamp_ms, attributes, producer)
     views = [value if isinstance(value, bytes) else as_view(value) for value in values]
@@ -87,7 +86,6 @@ def encode_columns(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch from Arrow's layout: value i is data[offsets[i]:offsets[i+1]]."""
     view = as_view(data)
     bounds = np.asarray(offsets)
     if bounds.ndim != 1 or bounds.dtype not in (np.int32, np.int64) or len(bounds) < 2:
@@ -118,7 +116,6 @@ def encode_records(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch of full records: keys, headers, timestamps (maxTimestamp = the largest)."""
     producer = (producer_id, producer_epoch, base_sequence)
     check_encoding(base_offset, leader_epoch, timestamp_ms, attributes, producer)
     if not records:
@@ -159,7 +156,6 @@ def encode_rows(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch of full records from Arrow's layout: every timestamp delta is 0."""
     rows = checked_rows(values, keys, headers)
     producer = (producer_id, producer_epoch, base_sequence)
     check_encoding(base_offset, leader_epoch, timestamp_ms, attributes, producer)

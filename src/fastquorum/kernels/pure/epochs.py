@@ -1,9 +1,9 @@
-"""Which leader epoch begins at which offset. Source: KIP-101."""
+"""Which leader epoch begins at which offset (KIP-101), and the high watermark (KIP-595; Raft section 5.4.2)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from fastquorum.errors import CorruptionError
+from fastquorum.errors import CorruptionError, VoterCountError
 
 
 class EpochCache:
@@ -22,7 +22,6 @@ class EpochCache:
         return len(self._epochs)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Epoch begins at start_offset. True if it is new."""
         if epoch < max(0, self.latest_epoch):
             raise CorruptionError("epoch", offset=start_offset)
         if epoch == self.latest_epoch:
@@ -36,21 +35,17 @@ class EpochCache:
 
     @property
     def latest_epoch(self) -> int:
-        """-1 if empty."""
         return self._epochs[-1] if self._epochs else -1
 
     @property
     def latest_start(self) -> int:
-        """-1 if empty."""
         return self._starts[-1] if self._starts else -1
 
     def epoch_for(self, offset: int) -> int:
-        """Epoch of the record at offset; -1 if it precedes the first entry or the cache is empty."""
         i = bisect_right(self._starts, offset) - 1
         return self._epochs[i] if i >= 0 else -1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch', end offset): where the epoch, or the one before it, ends in this log."""
         if not self._epochs:
             return -1, -1
         if epoch >= self._epochs[-1]:
@@ -60,12 +55,10 @@ class EpochCache:
         return floor_epoch, self._starts[following]
 
     def truncate_to(self, end_offset: int) -> None:
-        """Drop entries that start at or beyond end_offset."""
         keep = bisect_left(self._starts, end_offset)
         del self._epochs[keep:], self._starts[keep:]
 
     def truncate_before(self, start_offset: int) -> None:
-        """Log start moved: drop entries wholly below it; the one that covers it now starts there."""
         covering = bisect_right(self._starts, start_offset) - 1
         if covering < 0:
             return
@@ -73,5 +66,12 @@ class EpochCache:
         self._starts[0] = start_offset
 
     def entries(self) -> list[tuple[int, int]]:
-        """(epoch, start offset), ascending."""
         return list(zip(self._epochs, self._starts, strict=True))
+
+
+def high_watermark(end_offsets: Sequence[int], epoch_start_offset: int) -> int:
+    count = len(end_offsets)
+    if not count:
+        raise VoterCountError("a quorum without voters has no high watermark", count=0)
+    reached = sorted(end_offsets, reverse=True)[count // 2]
+    return reached if reached > epoch_start_offset else -1

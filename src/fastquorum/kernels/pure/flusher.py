@@ -48,7 +48,6 @@ class Flusher:
         return self._failed_errno != 0
 
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
-        """Sync these files, in order, then report `token`."""
         self._refuse_child()
         ours = [file for file in files if isinstance(file, PureSegmentFile)]
         if len(ours) != len(files):
@@ -61,7 +60,6 @@ class Flusher:
             self._changed.notify()
 
     def completions(self) -> list[tuple[int, int]]:
-        """(token, errno) of all syncs done since the last call, in order. Drains the eventfd."""
         self._refuse_child()
         with self._changed:
             if self._eventfd != _CLOSED:

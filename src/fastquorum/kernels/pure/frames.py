@@ -20,7 +20,6 @@ class FrameSplitter:
         self._bad_length: int | None = None
 
     def feed(self, data: Buffer) -> list[bytes]:
-        """The frames completed by `data`, without their lengths."""
         if self._bad_length is None:
             self._pending += as_view(data)
         frames: list[bytes] = []
@@ -43,5 +42,4 @@ class FrameSplitter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes held back of an incomplete frame, its length included."""
         return len(self._pending)

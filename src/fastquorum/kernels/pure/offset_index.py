@@ -34,7 +34,6 @@ class OffsetIndex:
         return len(self._offsets)
 
     def add(self, buffer: Buffer, at: int, base_offset: int, position: int) -> None:
-        """List the batch at buffer[at:], which lies at `position` of the file, unless the last listed one is near."""
         last = self._positions[-1] if self._positions else 0
         if position - last < INDEX_INTERVAL_BYTES:
             return
@@ -49,12 +48,10 @@ class OffsetIndex:
             self._positions.append(position)
 
     def lookup(self, offset: int) -> int:
-        """Position of a batch that holds `offset` or begins before it; the nearest one listed, else 0."""
         at = bisect_right(self._offsets, offset - self._base_offset)
         return self._positions[at - 1] if at else 0
 
     def truncate_to(self, position: int) -> None:
-        """Drop entries for batches at or beyond `position`."""
         keep = len(self._positions)
         while keep and self._positions[keep - 1] >= position:
             keep -= 1
@@ -62,5 +59,4 @@ class OffsetIndex:
         del self._positions[keep:]
 
     def encode(self) -> bytes:
-        """Kafka's file."""
         return b"".join(_ENTRY.pack(*entry) for entry in zip(self._offsets, self._positions, strict=True))

@@ -13,11 +13,7 @@ _Callback = tuple[Callable[["Outcome"], object], Context]
 
 
 class Outcome:
-    """Known later. Any number of tasks may await it; cancelling one of them cancels nothing else.
-
-    In the loop alone. Whoever waits goes on in the loop, in the order they came; nothing is logged of an error that
-    nobody asked for.
-    """
+    """See `kernels.outcomes.Outcome`. Whoever waits goes on in the loop."""
 
     __slots__ = ("_error", "_is_known", "_loop", "_result", "_waiting")
 
@@ -44,11 +40,9 @@ class Outcome:
         return self._is_known
 
     def is_awaited(self) -> bool:
-        """Does a task wait, or a callback?"""
         return any(not _is_cancelled(each) for each in self._waiting)
 
     def result(self) -> Offset:
-        """What it was told, or the error raised. asyncio.InvalidStateError before."""
         if not self._is_known:
             raise asyncio.InvalidStateError("its fate is not known yet")
         if self._error is not None:
@@ -59,15 +53,12 @@ class Outcome:
         return self._result
 
     def set_result(self, result: Offset, /) -> None:
-        """Raises asyncio.InvalidStateError if it is known already."""
         self._settle(result, None)
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Raises asyncio.InvalidStateError if it is known already."""
         self._settle(-1, error)
 
     def add_done_callback(self, callback: "Callable[[Outcome], object]") -> None:
-        """Have it called in the loop, not at once, when it is known: in the context of this call, as asyncio does."""
         if self._is_known:
             self._loop.call_soon(callback, self)
         else:
@@ -102,10 +93,9 @@ def settle_all(outcomes: Iterable[Any], result: Offset, at_once: bool = True) ->
 
 
 class Turn:
-    """Appends of one turn of an event loop, gathered. In the loop alone."""
+    """See `kernels.outcomes.Turn`."""
 
     def __init__(self, loop: Loop, end_soon: Callable[[], None], submit: Callable[[Any], AnyOutcome]) -> None:
-        """`end_soon` is called with the first value that is gathered."""
         self._loop = loop
         self._end_soon = end_soon
         self._submit = submit
@@ -116,8 +106,6 @@ class Turn:
         return len(self._values)
 
     def gather(self, value: Any) -> AnyOutcome:
-        """One value, bytes, or in a list. What could be changed until the turn ends, or has several values, goes to
-        `submit` at once."""
         if value.__class__ is list and len(value) == 1 and value[0].__class__ is bytes:
             value = value[0]
         if value.__class__ is not bytes:
@@ -130,7 +118,6 @@ class Turn:
         return outcome
 
     def take(self) -> tuple[list[bytes], list[AnyOutcome]]:
-        """What was gathered: it is gathered no longer."""
         values, self._values = self._values, []
         outcomes, self._outcomes = self._outcomes, []
         return values, outcomes

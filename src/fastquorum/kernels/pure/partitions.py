@@ -67,7 +67,6 @@ class PartitionRows:
         self._row_type = row_type
 
     def read(self, values: list[Any], at: int = 0) -> PartitionRun | None:
-        """The run that begins at `at`, or None."""
         if at < 0:
             raise IndexError(f"position {at}")
         topic_id, end = b"", at

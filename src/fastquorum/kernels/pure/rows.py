@@ -89,7 +89,6 @@ class RowReader:
 
     @property
     def next_offset(self) -> int:
-        """What the next batch must begin with."""
         return self._next_offset
 
     @next_offset.setter
@@ -105,7 +104,6 @@ class RowReader:
         rows_max: int = ROWS_MAX,
         bytes_max: int = ROWS_BYTES_MAX,
     ) -> int:
-        """Rows of the batches from `position` on; the position behind the last one read."""
         view = as_view(buffer)
         if not 0 <= position <= len(view):
             raise UsageError(f"position {position} lies outside a buffer of {len(view)} bytes")
@@ -120,7 +118,6 @@ class RowReader:
         return at
 
     def take(self) -> Rows:
-        """What was collected; there is nothing then."""
         rows, self._rows, self._bytes = self._rows, [], 0
         records = [row.record for row in rows]
         want = self._want

@@ -27,7 +27,6 @@ from fastquorum.kernels.pure.batch_header import (
 def batch_headers(
     buffer: Buffer, position: int = 0, *, verify_crc: bool = True, producers_only: bool = False
 ) -> list[BatchInfo]:
-    """Headers of all whole batches from position to the end or the first byte that is no batch."""
     walked = _walk(view_from(buffer, position), position, verify_crc=verify_crc)
     return [info for info in walked if not producers_only or info.producer_id >= 0]
 
@@ -42,7 +41,6 @@ def scan(
     verify_crc: bool = True,
     batch_bytes_max: int = BATCH_SIZE_MAX,
 ) -> Scan:
-    """Check batches one after another; what the good prefix holds, and why it ends."""
     view = view_from(buffer, position)
     first: BatchInfo | None = None
     batch_count = control_count = record_count = 0
@@ -92,7 +90,6 @@ def scan(
 
 
 def slice_batches(buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int]:
-    """(start, end) positions of the whole batches from the one that contains `offset` on, at least one."""
     view = as_view(buffer)
     start = end = -1
     for info in _walk(view, 0, verify_crc=False):
@@ -108,7 +105,6 @@ def slice_batches(buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int
 
 
 def stamp_batch(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
-    """Give a client's batch its place in the log, in place: neither field is under the CRC."""
     if not 0 <= base_offset <= INT64_MAX or not 0 <= leader_epoch <= INT32_MAX:
         raise UsageError(f"offset {base_offset} and epoch {leader_epoch} are not a place in a log")
     view = as_view(batch)

@@ -80,7 +80,6 @@ class SegmentFile:
 
     @property
     def size_bytes(self) -> int:
-        """The file's size now."""
         with self._mapped_errors("stat"):
             return os.fstat(self._open_fd()).st_size
 
@@ -90,11 +89,9 @@ class SegmentFile:
         return self._failed_errno() != 0
 
     def write(self, position: int, data: Buffer) -> None:
-        """Write all of data at position."""
         self._write("write", position, as_view(data))
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Up to size_bytes; shorter only at the end of the file."""
         _refuse_negative(position, size_bytes)
         parts: list[bytes] = []
         with self._mapped_errors("read"):
@@ -109,7 +106,6 @@ class SegmentFile:
         return b"".join(parts)
 
     def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
-        """Read like `read`, but into the buffer. Return how many bytes were read."""
         _refuse_negative(position)
         left = memoryview(buffer).cast("B")
         done = 0
@@ -123,13 +119,11 @@ class SegmentFile:
         return done
 
     def zero_fill(self, start: int, end: int) -> None:
-        """Write zeros over [start, end): real zeros, not a hole."""
         _refuse_negative(start, end)
         for position in range(start, end, len(_ZEROS)):
             self._write("zero_fill", position, memoryview(_ZEROS)[: end - position])
 
     def allocate(self, start: int, end: int) -> bool:
-        """Give blocks to [start, end), which read as zeros; False: the file system would not."""
         _refuse_negative(start, end)
         if start >= end:
             return True
@@ -146,14 +140,12 @@ class SegmentFile:
             return True
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut or extend the file to size_bytes."""
         _refuse_negative(size_bytes)
         self._refuse_failed("truncate", StorageFailed)
         with self._mapped_errors("truncate"):
             os.ftruncate(self._open_fd(), size_bytes)
 
     def sync(self) -> None:
-        """One fdatasync."""
         self._refuse_failed("sync", FsyncFailed)
         if self._descriptor is None:
             self._sync_errno = errno.EBADF
@@ -162,7 +154,6 @@ class SegmentFile:
         self._refuse_failed("sync", FsyncFailed)
 
     def map(self) -> memoryview:
-        """The whole file, read-only, memory-mapped; empty view for an empty file."""
         with self._mapped_errors("map"):
             fd = self._open_fd()
             size_bytes = os.fstat(fd).st_size
