@@ -8,7 +8,7 @@ Source: the Kafka protocol guide; KIP-98.
 
 import heapq
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastquorum.config import MS
 from fastquorum.errors import (
@@ -270,20 +270,17 @@ class Produce:
         self._request.reply(self._response if self._wants_answer else None)
 
 
-class PartitionTicket:
+class PartitionTicket(NamedTuple):
     """Tells a Produce of one partition's fate."""
 
-    __slots__ = ("_answer", "_produce")
-
-    def __init__(self, produce: Produce, answer: Partition) -> None:
-        self._produce = produce
-        self._answer = answer
+    produce: Produce
+    answer: Partition
 
     def committed(self, base_offset: Offset) -> None:
-        self._produce.committed(self._answer, base_offset)
+        self.produce.committed(self.answer, base_offset)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._produce.failed(self._answer, error)
+        self.produce.failed(self.answer, error)
 
 
 class Produces:

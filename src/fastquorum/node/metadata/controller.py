@@ -8,7 +8,7 @@ Source: KIP-631; Kafka `QuorumController`.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.brokers import lifecycle as brokers
@@ -60,21 +60,18 @@ FEW_RECORDS: Final = 32
 """They are written with what else the turn decides; more are at once, while the next request is decided."""
 
 
-class _Ticket:
+class _Ticket(NamedTuple):
     """One batch of the controller's."""
 
-    __slots__ = ("_base_offset", "_role")
-
-    def __init__(self, role: "MetadataController", base_offset: Offset) -> None:
-        self._role = role
-        self._base_offset = base_offset
+    role: "MetadataController"
+    base_offset: Offset
 
     def committed(self, base_offset: Offset) -> None:
-        if base_offset != self._base_offset:
-            self._role.misplaced(base_offset, self._base_offset)
+        if base_offset != self.base_offset:
+            self.role.misplaced(base_offset, self.base_offset)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._role.lose()
+        self.role.lose()
 
 
 class MetadataController:

@@ -1,7 +1,6 @@
 """The brokers of a simulated cluster, their faults, and the state that they must reach in the end."""
 
 from collections.abc import Callable
-from typing import Final
 
 from fastquorum.sim.cluster.admin import Admin
 from fastquorum.sim.cluster.broker import SimBroker
@@ -9,20 +8,6 @@ from fastquorum.sim.cluster.context import ClusterContext
 from fastquorum.sim.cluster.upgrader import Upgrader
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
-
-KINDS: Final = (
-    "crash",
-    "crash",
-    "bounce",
-    "mute",
-    "flap",
-    "slow",
-    "cut_off",
-    "half",
-    "shut_down",
-    "impostor",
-    "hear_again",
-)
 
 
 class SimBrokers:
@@ -39,19 +24,19 @@ class SimBrokers:
         is_raised = context.environment.swarm.kraft_version == 0
         self._upgrader = Upgrader(context, prng.fork()) if is_raised else None
         self._session_us = context.session_us
-        self._faults: dict[str, Callable[[SimBroker], None]] = {
-            "crash": self._crash,
-            "bounce": self._bounce,
-            "mute": self._mute,
-            "flap": self._flap,
-            "slow": self._slow,
-            "cut_off": self._cut_off,
-            "half": self._half,
-            "shut_down": self._shut_down,
-            "impostor": self._impostor,
-            "hear_again": self._hear_again,
-        }
-        """The fault methods, by the names of KINDS."""
+        self._faults: tuple[tuple[str, Callable[[SimBroker], None]], ...] = (
+            *2 * (("crash", self._crash),),
+            ("bounce", self._bounce),
+            ("mute", self._mute),
+            ("flap", self._flap),
+            ("slow", self._slow),
+            ("cut_off", self._cut_off),
+            ("half", self._half),
+            ("shut_down", self._shut_down),
+            ("impostor", self._impostor),
+            ("hear_again", self._hear_again),
+        )
+        """The kinds of faults, as often as they are likely, and the methods."""
 
     @property
     def size(self) -> int:
@@ -107,14 +92,14 @@ class SimBrokers:
     def _strike(self) -> None:
         if not self.context.has_faults:
             return
-        kind = self._prng.pick(KINDS)
+        kind, act = self._prng.pick(self._faults)
         running = [each for each in self.brokers.values() if each.is_running]
         if running:
             counts = self.context.counts
             counts[f"broker {kind}"] = counts.get(f"broker {kind}", 0) + 1
             victim = self._prng.pick(running)
             victim.note(f"fault: {kind}")
-            self._faults[kind](victim)
+            act(victim)
         self._plan()
 
     def _duration(self) -> Micros:

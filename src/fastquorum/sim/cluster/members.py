@@ -25,7 +25,6 @@ BROKER_ID: Final = 50
 """The broker id that all of them share."""
 CLOCK_ERROR: Final = 100_000
 """How much a clock may run fast or slow, per million, as those of the nodes do."""
-KINDS: Final = ("crash", "bounce", "freeze", "cut_off", "leave", "unready", "lost", *4 * ("side",))
 
 
 class Members:
@@ -46,17 +45,17 @@ class Members:
             metadata_heartbeats=cluster.metadata_heartbeats,
         )
         self.processes = [self._member(number, config, prng.fork()) for number in range(cluster.members)]
-        self._faults: dict[str, Callable[[SimMember], None]] = {
-            "crash": self._crash,
-            "bounce": self._bounce,
-            "freeze": self._freeze,
-            "cut_off": self._cut_off,
-            "leave": self._leave,
-            "unready": self._unready,
-            "lost": self._lost,
-            "side": self._side,
-        }
-        """The fault methods, by the names of KINDS."""
+        self._faults: tuple[tuple[str, Callable[[SimMember], None]], ...] = (
+            ("crash", self._crash),
+            ("bounce", self._bounce),
+            ("freeze", self._freeze),
+            ("cut_off", self._cut_off),
+            ("leave", self._leave),
+            ("unready", self._unready),
+            ("lost", self._lost),
+            *4 * (("side", self._side),),
+        )
+        """The kinds of faults, as often as they are likely, and the methods."""
 
     def _member(self, number: int, config: MemberConfig, prng: Prng) -> SimMember:
         rate = MILLION + (prng.between(-CLOCK_ERROR, CLOCK_ERROR) if prng.randrange(2) else 0)
@@ -140,7 +139,7 @@ class Members:
     def _strike(self) -> None:
         if not self.context.has_faults:
             return
-        kind = self._prng.pick(KINDS)
+        kind, act = self._prng.pick(self._faults)
         running = [each for each in self.processes if each.is_running and not each.is_frozen]
         if running:
             acting = [each for each in running if each.is_acting]
@@ -148,7 +147,7 @@ class Members:
             counts = self.context.counts
             counts[f"member {kind}"] = counts.get(f"member {kind}", 0) + 1
             victim.note(f"fault: {kind}")
-            self._faults[kind](victim)
+            act(victim)
         self._plan()
 
     def _duration(self) -> Micros:
