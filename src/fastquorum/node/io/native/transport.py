@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections import deque
 from typing import TYPE_CHECKING
 
 from fastquorum.addresses import AddressError
@@ -18,37 +17,27 @@ from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.sockets.dialing import Dialed, Dialer
-from fastquorum.node.io.sockets.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
-from fastquorum.node.io.sockets.resolving import Address, try_elsewhere
-from fastquorum.node.io.sockets.waking import waking_epoll
+from fastquorum.node.io.sockets.dialing import Dialed
+from fastquorum.node.io.sockets.outgoing import Outgoing, begin_connect, dial_timeout_s, numeric_address
+from fastquorum.node.io.sockets.resolving import Address
 from fastquorum.types import Endpoint, Micros
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Shell
 
 
-class NativeTransport:
+class NativeTransport(Outgoing):
     """All connections of one replica."""
 
     def __init__(self, config: QuorumConfig, shell: Shell) -> None:
-        self.epoll, self.wake_fd = waking_epoll()
-        """The epoll of the replica's thread: news, mail, the listening socket. The native thread has its own."""
-        self.lost: deque[Connection] = deque()
-        self.drained: deque[Connection] = deque()
-        """Empty: the native thread's news have them."""
-        self.dialed: deque[tuple[Connection, Dialed]] = deque()
-        """Connections to names that the replica's thread has yet to take over."""
-        self.errors = LastErrors()
+        """The native threads have epoll sets of their own; their news say what is drained, `drained` stays empty."""
+        super().__init__()
         self._config = config
         self._shell = shell
         self._next_number: Connection = 1
         self._number_guard = threading.Lock()
         self._dialing: dict[Connection, Micros] = {}
         """Connections without a socket yet, and when they were begun."""
-        self._dialer = Dialer(self._on_dialed)
-        self._wake_guard = threading.Lock()
-        self._closed = False
         self._is_held = False
 
     # --- the port -----------------------------------------------------------------------------------------------------
@@ -60,7 +49,7 @@ class NativeTransport:
             self.errors.begin(number, endpoint)
             address = numeric_address(endpoint)
         except AddressError as error:
-            self._fail(number, str(error))
+            self._came_to_nothing(number, str(error))
             return number
         if address is None:
             self._dialing[number] = now_us()
@@ -68,14 +57,6 @@ class NativeTransport:
         else:
             self._begin_connect(number, address)
         return number
-
-    def last_error(self, endpoint: Endpoint) -> str:
-        """Why the last attempt to connect there came to nothing; empty if it did not."""
-        return self.errors.of(endpoint)
-
-    def try_elsewhere(self, endpoint: Endpoint) -> None:
-        """Try another address of this name next time."""
-        try_elsewhere(endpoint.host)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -99,12 +80,6 @@ class NativeTransport:
             self._dialer.cancel(connection)
         self._shell.close_connection(connection)
         self.errors.forget(connection)  # whoever waits for that goes on when nothing is sent any more
-
-    def wake(self) -> None:
-        """Have the replica's thread look around soon. From any thread."""
-        with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
-            if not self._closed:
-                os.eventfd_write(self.wake_fd, 1)
 
     # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
 
@@ -143,7 +118,7 @@ class NativeTransport:
             if dialed.sock is not None:
                 dialed.sock.close()
         elif dialed.sock is None:
-            self._fail(connection, dialed.reason)
+            self._came_to_nothing(connection, dialed.reason)
         else:
             self._add(connection, dialed.sock, began_us)
 
@@ -172,18 +147,9 @@ class NativeTransport:
         """Give a connection up and have its end reported."""
         self._shell.break_off(connection)
 
-    def close_all(self) -> None:
-        """The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
-        with self._wake_guard:
-            if self._closed:
-                return
-            self._closed = True
-            os.close(self.wake_fd)
+    def _close_connections(self) -> None:
         self._dialing.clear()
         self._shell.close_all(now_us())
-        self._dialer.close()
-        close_dialed(self.dialed)
-        self.epoll.close()
 
     def before_fork(self) -> None:
         """Hold the native threads still; nothing if they are over."""
@@ -197,16 +163,8 @@ class NativeTransport:
             self._is_held = False
             self._shell.after_fork()
 
-    def abandon_in_child(self) -> None:
-        """After fork, in the child: let go of the descriptors, lest a port or a connection outlive the parent."""
-        if self._closed:
-            return  # its numbers may be somebody else's by now
-        self._closed = True
+    def _abandon_connections(self) -> None:
         self._shell.abandon_in_child()
-        self._dialer.abandon_in_child()
-        close_dialed(self.dialed)
-        self.epoll.close()
-        os.close(self.wake_fd)
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
@@ -220,7 +178,7 @@ class NativeTransport:
         try:
             self._add(connection, begin_connect(address), now_us())
         except OSError as error:  # or no descriptors are left; the link tries again later
-            self._fail(connection, reason(error))
+            self._came_to_nothing(connection, reason(error))
 
     def _add(self, connection: Connection, sock: socket.socket, began_us: Micros) -> None:
         """The native side finds it connected, or sees how that ends."""
@@ -228,21 +186,11 @@ class NativeTransport:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             sock.close()
-            self._fail(connection, reason(error))
+            self._came_to_nothing(connection, reason(error))
             return
         code = self._shell.add(connection, sock.fileno(), is_accepted=False, now_us=began_us)
         if code == 0:
             sock.detach()
         else:
             sock.close()
-            self._fail(connection, os.strerror(code))
-
-    def _fail(self, connection: Connection, reason: str) -> None:
-        """A connection that was to be made came to nothing."""
-        self.errors.failed(connection, reason)
-        self.lost.append(connection)
-        self.wake()
-
-    def _on_dialed(self, connection: Connection, dialed: Dialed) -> None:
-        self.dialed.append((connection, dialed))
-        self.wake()
+            self._came_to_nothing(connection, os.strerror(code))

@@ -6,13 +6,14 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from fastquorum.addresses import AddressError, check_reachable, place
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.sockets.dialing import Dialed
-from fastquorum.node.io.sockets.resolving import Address, literal
+from fastquorum.node.io.sockets.dialing import Dialed, Dialer
+from fastquorum.node.io.sockets.resolving import Address, literal, try_elsewhere
+from fastquorum.node.io.sockets.waking import waking_epoll
 from fastquorum.types import Endpoint
 
 Place = tuple[str, int]
@@ -111,13 +112,81 @@ class LastErrors:
         return self._errors.get(endpoint, "")
 
 
-class Outgoing(Protocol):
-    """What there is of a transport here."""
+class Outgoing:
+    """The part of both transports that makes connections, and wakes the replica's thread."""
 
-    errors: LastErrors
-    lost: deque[Connection]
+    def __init__(self) -> None:
+        self.epoll, self.wake_fd = waking_epoll()
+        """What the replica's thread waits for."""
+        self.lost: deque[Connection] = deque()
+        """Connections whose end the replica's thread has yet to report."""
+        self.drained: deque[Connection] = deque()
+        """Connections of which the replica's thread has yet to be told that they can be owed more."""
+        self.dialed: deque[tuple[Connection, Dialed]] = deque()
+        """Connections to names that the replica's thread has yet to take over."""
+        self.errors = LastErrors()
+        self._dialer = Dialer(self._on_dialed)
+        self._wake_guard = threading.Lock()
+        self._closed = False
 
-    def wake(self) -> None: ...
+    def last_error(self, endpoint: Endpoint) -> str:
+        """Why the last attempt to connect there came to nothing; empty if it did not."""
+        return self.errors.of(endpoint)
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """Try another address of this name next time."""
+        try_elsewhere(endpoint.host)
+
+    def wake(self) -> None:
+        """Have the replica's thread look around soon. From any thread."""
+        with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
+            if not self._closed:
+                os.eventfd_write(self.wake_fd, 1)
+
+    def close_all(self) -> None:
+        """Lock held. The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
+        with self._wake_guard:
+            if self._closed:
+                return
+            self._closed = True
+            os.close(self.wake_fd)
+        self._close_connections()
+        self._dialer.close()
+        close_dialed(self.dialed)
+        self.epoll.close()
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors, so that no port and no connection outlives the parent.
+
+        Closing sends nothing: the parent still holds every socket. No lock is taken, a thread that is gone may hold it.
+        """
+        if self._closed:
+            return  # its numbers may be somebody else's by now
+        self._closed = True
+        self._abandon_connections()
+        self._dialer.abandon_in_child()
+        close_dialed(self.dialed)
+        self.epoll.close()
+        os.close(self.wake_fd)
+
+    def _close_connections(self) -> None:
+        raise NotImplementedError
+
+    def _abandon_connections(self) -> None:
+        raise NotImplementedError
+
+    def _came_to_nothing(self, connection: Connection, reason: str) -> None:
+        """It was to be made."""
+        self.errors.failed(connection, reason)
+        self._report_lost(connection)
+
+    def _report_lost(self, connection: Connection) -> None:
+        self.lost.append(connection)
+        self.wake()
+
+    def _on_dialed(self, connection: Connection, dialed: Dialed) -> None:
+        self.dialed.append((connection, dialed))
+        self.wake()
 
 
 def cut_off(transport: Outgoing, endpoints: Iterable[Endpoint]) -> list[Connection]:

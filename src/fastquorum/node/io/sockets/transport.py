@@ -10,8 +10,6 @@ import errno
 import os
 import select
 import socket
-import threading
-from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Final
@@ -24,11 +22,10 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import SLICE_BYTES
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.sockets.channel import NEVER, Channel
-from fastquorum.node.io.sockets.dialing import Dialed, Dialer, is_connected
-from fastquorum.node.io.sockets.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.sockets.dialing import Dialed, is_connected
+from fastquorum.node.io.sockets.outgoing import Outgoing, begin_connect, dial_timeout_s, numeric_address
 from fastquorum.node.io.sockets.receiving import RECEIVE_BYTES
-from fastquorum.node.io.sockets.resolving import Address, try_elsewhere
-from fastquorum.node.io.sockets.waking import waking_epoll
+from fastquorum.node.io.sockets.resolving import Address
 from fastquorum.types import Endpoint, Micros
 
 READ: Final = select.EPOLLIN
@@ -58,12 +55,12 @@ JOIN_BYTES_MAX: Final = 16 * 1024
 """Frames up to this size are copied behind their length; larger ones are sent as two parts."""
 
 
-class SocketTransport:
+class SocketTransport(Outgoing):
     """All connections of one replica."""
 
     def __init__(self, config: QuorumConfig, kernels: Kernels) -> None:
+        super().__init__()
         with ExitStack() as made:
-            self.epoll, self.wake_fd = waking_epoll()
             made.callback(os.close, self.wake_fd)
             made.enter_context(closing(self.epoll))
             self.strangers = made.enter_context(closing(select.epoll(flags=select.EPOLL_CLOEXEC)))
@@ -71,16 +68,9 @@ class SocketTransport:
             self.epoll.register(self.strangers.fileno(), READ)
             made.pop_all()
         self.by_fd: dict[int, Channel] = {}
-        self.lost: deque[Connection] = deque()
-        """Connections whose end the replica's thread has yet to report."""
-        self.dialed: deque[tuple[Connection, Dialed]] = deque()
-        """Connections to names that the replica's thread has yet to take over."""
-        self.errors = LastErrors()
         self._config = config
         self._kernels = kernels
         self._channels: dict[Connection, Channel] = {}
-        self.drained: deque[Connection] = deque()
-        """Connections of which the replica's thread has yet to be told that they can be owed more."""
         self._owed_bytes = 0
         """In all outboxes."""
         self._partial_bytes = 0
@@ -90,9 +80,6 @@ class SocketTransport:
         self._is_crowded = False
         """They were more than KEPT_BYTES_MAX, and are not much fewer yet."""
         self._next_number: Connection = 1
-        self._dialer = Dialer(self._on_dialed)
-        self._wake_guard = threading.Lock()
-        self._closed = False
 
     # --- the port -----------------------------------------------------------------------------------------------------
 
@@ -103,21 +90,13 @@ class SocketTransport:
             self.errors.begin(channel.number, endpoint)
             address = numeric_address(endpoint)
         except AddressError as error:
-            self._fail(channel, str(error))
+            self._came_to_nothing(channel.number, str(error))
             return channel.number
         if address is None:
             self._dialer.dial(channel.number, endpoint, dial_timeout_s(self._config))
         else:
             self._begin_connect(channel, address)
         return channel.number
-
-    def last_error(self, endpoint: Endpoint) -> str:
-        """Why the last attempt to connect there came to nothing; empty if it did not."""
-        return self.errors.of(endpoint)
-
-    def try_elsewhere(self, endpoint: Endpoint) -> None:
-        """Try another address of this name next time."""
-        try_elsewhere(endpoint.host)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -185,12 +164,6 @@ class SocketTransport:
     def is_crowded(self) -> bool:
         """See `node.ports.Transport`."""
         return self._owed_bytes > CROWD_BYTES
-
-    def wake(self) -> None:
-        """Have the replica's thread look around soon. From any thread."""
-        with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
-            if not self._closed:
-                os.eventfd_write(self.wake_fd, 1)
 
     # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
 
@@ -300,7 +273,7 @@ class SocketTransport:
                 dialed.sock.close()
             return
         if dialed.sock is None:
-            self._fail(channel, dialed.reason)
+            self._came_to_nothing(channel.number, dialed.reason)
             return
         self._await_connected(channel, dialed.sock)
 
@@ -353,43 +326,23 @@ class SocketTransport:
         if channel is not None:
             self._break(channel)
 
-    def close_all(self) -> None:
-        """Lock held. The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
-        with self._wake_guard:
-            if self._closed:
-                return
-            self._closed = True
-            os.close(self.wake_fd)
+    def _close_connections(self) -> None:
         for channel in self.channels():
             self.flush(channel)
             self.close(channel.number)
-        self._dialer.close()
-        close_dialed(self.dialed)
         self.strangers.close()
-        self.epoll.close()
 
     def before_fork(self) -> None:
         """Nothing: only Python's threads touch it, and they stand still in a fork."""
 
     after_fork = before_fork
 
-    def abandon_in_child(self) -> None:
-        """After fork, in the child: let go of the descriptors, so that no port and no connection outlives the parent.
-
-        Closing sends nothing: the parent still holds every socket. No lock is taken, a thread that is gone may hold it.
-        """
-        if self._closed:
-            return  # its numbers may be somebody else's by now
-        self._closed = True
+    def _abandon_connections(self) -> None:
         for channel in self.channels():
             channel.broken = True
             if channel.sock is not None:
                 channel.sock.close()
-        self._dialer.abandon_in_child()
-        close_dialed(self.dialed)
         self.strangers.close()
-        self.epoll.close()
-        os.close(self.wake_fd)
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
@@ -459,13 +412,13 @@ class SocketTransport:
         channel.outbox_bytes = 0
         channel.unsent_since_us = NEVER
         self._regard_crowd()
-        self._report_lost(channel)
+        self._report_lost(channel.number)
 
     def _begin_connect(self, channel: Channel, address: Address) -> None:
         try:
             sock = begin_connect(address)
         except OSError as error:  # or no descriptors are left; the link tries again later
-            self._fail(channel, reason(error))
+            self._came_to_nothing(channel.number, reason(error))
             return
         self._await_connected(channel, sock)
 
@@ -476,20 +429,7 @@ class SocketTransport:
             self.epoll.register(sock.fileno(), WRITE)
         except OSError as error:
             sock.close()
-            self._fail(channel, reason(error))
+            self._came_to_nothing(channel.number, reason(error))
             return
         channel.sock, channel.fd = sock, sock.fileno()
         self.by_fd[channel.fd] = channel
-
-    def _fail(self, channel: Channel, reason: str) -> None:
-        """A connection that was to be made came to nothing."""
-        self.errors.failed(channel.number, reason)
-        self._report_lost(channel)
-
-    def _report_lost(self, channel: Channel) -> None:
-        self.lost.append(channel.number)
-        self.wake()
-
-    def _on_dialed(self, connection: Connection, dialed: Dialed) -> None:
-        self.dialed.append((connection, dialed))
-        self.wake()
