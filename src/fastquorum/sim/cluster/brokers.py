@@ -95,8 +95,7 @@ class SimBrokers:
         kind, act = self._prng.pick(self._faults)
         running = [each for each in self.brokers.values() if each.is_running]
         if running:
-            counts = self.context.counts
-            counts[f"broker {kind}"] = counts.get(f"broker {kind}", 0) + 1
+            self.context.counts[f"broker {kind}"] += 1
             victim = self._prng.pick(running)
             victim.note(f"fault: {kind}")
             act(victim)

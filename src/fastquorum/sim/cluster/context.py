@@ -1,5 +1,6 @@
 """The services that all users of the controllers of one simulated cluster share."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from fastquorum.kernels import Kernels
@@ -27,7 +28,7 @@ class ClusterContext:
         voters = [process.build.member.key for process in processes[: swarm.voters]]
         quorum = QuorumHistory(kernels, swarm.kraft_version, voters)
         self.metadata = Metadata(environment.scheduler, kernels, session_us, quorum)
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         """The number of faults of the controllers' users, by kind."""
         self.has_faults = False
         """Whether this is the phase of faults."""

@@ -144,8 +144,7 @@ class Members:
         if running:
             acting = [each for each in running if each.is_acting]
             victim = self._prng.pick(acting or running)
-            counts = self.context.counts
-            counts[f"member {kind}"] = counts.get(f"member {kind}", 0) + 1
+            self.context.counts[f"member {kind}"] += 1
             victim.note(f"fault: {kind}")
             act(victim)
         self._plan()
