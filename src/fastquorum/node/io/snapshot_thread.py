@@ -37,7 +37,6 @@ class SnapshotThread:
         self._is_closing = threading.Event()
 
     def begin(self, snapshot: OffsetAndEpoch, batches: Iterable[bytes], done: Callable[[Result], None]) -> None:
-        """See `SnapshotWriter`."""
         assert self._thread is None or not self._thread.is_alive(), "one snapshot at a time"
         name = f"fastquorum-snapshot-{snapshot.offset}"
         self._thread = threading.Thread(target=self._run, args=(snapshot, batches, done), name=name, daemon=True)

@@ -31,7 +31,6 @@ class SimSnapshots:
         batches: Iterable[bytes],
         done: Callable[[CheckpointState | FastQuorumError], None],
     ) -> None:
-        """See `SnapshotWriter`."""
         self._process.note(f"begins snapshot {snapshot.offset}")
         wait_us = self._prng.heavy_tail(WRITE_US, WRITE_US_MAX)
         self._process.later(wait_us, lambda: self._process.as_caller(lambda: self._write(snapshot, batches, done)))

@@ -20,7 +20,7 @@ def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -
 
 
 class GeneratedCodec:
-    """One message in one version. The native kernel's twin, and what explains its refusals."""
+    """A `MessageCodec`: the native kernel's twin, and what explains its refusals."""
 
     __slots__ = ("_cls", "_decode_bytes", "_decode_view", "_encode", "_flexible", "_version")
 
@@ -33,14 +33,12 @@ class GeneratedCodec:
         self._decode_view: _Decoder | None = None
 
     def encode(self, message: Any) -> bytes:
-        """See `MessageCodec`."""
         encode = self._encode
         if encode is None:
             encode = self._encode = EncoderSource(self._cls, self._version, self._flexible).build()
         return encode(message)
 
     def decode(self, buffer: Buffer) -> Any:
-        """See `MessageCodec`."""
         message, position = self.decode_prefix(buffer)
         size = len(buffer) if buffer.__class__ is bytes else memoryview(buffer).nbytes
         if position != size:
@@ -48,7 +46,6 @@ class GeneratedCodec:
         return message
 
     def decode_prefix(self, buffer: Buffer, position: int = 0, elements_max: int = ANY_NUMBER) -> tuple[Any, int]:
-        """See `MessageCodec`."""
         if buffer.__class__ is bytes:
             decode = self._decode_bytes
             if decode is None:

@@ -83,7 +83,6 @@ class NativeCallers(ShellBase):
         self._shell.push()
 
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
-        """See `LaneShell.begin_barrier`."""
         self.check_begun(self._shell.barrier_mail(self._mailbox, Passing(ticket)))
 
     def check_begun(self, number: int) -> None:

@@ -39,7 +39,6 @@ class NativeProducers(NativeCallers):
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
     ) -> None:
-        """See `LaneShell.append_encoded`."""
         timestamp_ms = max_timestamp_ms_of(batch)
 
         def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held

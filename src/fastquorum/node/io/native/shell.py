@@ -78,7 +78,8 @@ class Borrowing:
 
 
 class NativeShell(NativeProducers):
-    """Implements `node.lane.port.Shell` and `NativeFastPath`. See the module for who owns what."""
+    """Implements `node.lane.port.Shell`, as `LaneShell` explains it, and `NativeFastPath`. See the module for who owns
+    what."""
 
     answer_beat = None
 
@@ -175,7 +176,6 @@ class NativeShell(NativeProducers):
         return wanted is None or self.log.make_room(*wanted)
 
     def settle(self, session: LaneSession | None, now_us: Micros) -> None:
-        """See `LaneShell.settle`."""
         if session is not None and self.session is not None and same_session(session, self.session):
             self.resume(now_us)
             return
@@ -234,7 +234,6 @@ class NativeShell(NativeProducers):
         self._fail_queued(error or self.not_leader())
 
     def cut_off(self, error: BaseException) -> None:
-        """See `LaneShell.cut_off`."""
         self._shell.latch()
         self.log.abandon()
         reason: FastQuorumError
@@ -321,7 +320,6 @@ class NativeShell(NativeProducers):
     # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
 
     def tell(self, on_committed: Callable[[Offset], None]) -> None:
-        """See `LaneShell.tell`."""
         while True:
             letters = self._mailbox.collect()
             fates, self._fates = self._fates, []

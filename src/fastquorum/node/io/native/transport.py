@@ -67,11 +67,9 @@ class NativeTransport(Outgoing):
         self._shell.favour(connection)
 
     def needs_drain(self, connection: Connection) -> bool:
-        """See `node.ports.Transport`."""
         return self._shell.needs_drain(connection)
 
     def is_crowded(self) -> bool:
-        """See `node.ports.Transport`."""
         return self._shell.is_crowded()
 
     def close(self, connection: Connection) -> None:

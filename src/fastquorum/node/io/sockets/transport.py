@@ -155,14 +155,12 @@ class SocketTransport(Outgoing):
             channel.is_favoured = True
 
     def needs_drain(self, connection: Connection) -> bool:
-        """See `node.ports.Transport`."""
         channel = self._channels.get(connection)
         if channel is not None:
             channel.drain_wanted = self._owes_enough(channel)
         return channel is not None and channel.drain_wanted
 
     def is_crowded(self) -> bool:
-        """See `node.ports.Transport`."""
         return self._owed_bytes > CROWD_BYTES
 
     # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
