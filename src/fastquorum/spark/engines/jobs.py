@@ -20,7 +20,6 @@ from fastquorum.spark.pipelines.invariants import (
     offsets,
     replaying,
     snapshots,
-    whole,
 )
 from fastquorum.spark.pipelines.packing import PACKED, Packing
 
@@ -53,7 +52,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
             table(spark, path, "quorum_state", offsets.STATE_COLUMNS, mode=mode), allowMissingColumns=True
         )
     )
-    batches = table(spark, path, "batches", whole.BATCH_COLUMNS, mode=mode)
+    batches = table(spark, path, "batches", offsets.COLUMNS, mode=mode)
     control = table(spark, path, "control", leaders.COLUMNS, mode=mode, types=leaders.TYPE)
     base = table(spark, path, "base", facts.BASE_COLUMNS, mode=mode, types=types).mapInArrow(facts.base_facts, of_facts)
     records = table(spark, path, "records", facts.COLUMNS, mode=mode)  # of all types: can it be read?

@@ -28,11 +28,10 @@ from fastquorum.spark.pipelines.proofs import (
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, ReplicaLog, ReplicaVerdict, replicas_of
 from fastquorum.spark.pipelines.voting import VoteResult, VoterKey, elect, node_of, nodes_of, seats_of
+from fastquorum.spark.stored import arrow
 
 BATCH_COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
+    *arrow.OWNER,
     "segment",
     "position",
     "base_offset",
@@ -43,7 +42,7 @@ BATCH_COLUMNS: Final = (
     "error",
 )
 """Columns that are read from table `batches`, damage set aside in `error`."""
-VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id", "directory_id")
+VOTER_COLUMNS: Final = (*arrow.OWNER, "offset", "source", "voter_id", "directory_id")
 """Columns that are read from table `voters`."""
 _KEPT_COLUMNS: Final = (
     "begin_offset",
@@ -61,26 +60,19 @@ DIRECTORY_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch",
 """Columns of rows that name directories, with what is known besides batches: a good snapshot, from table `checkpoints`;
 where the log's files begin, up to where they were synced and known to be committed, and where the last epoch begins
 that is stored beside them."""
-PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", *_KEPT_COLUMNS)
+PRESENT_COLUMNS: Final = (*arrow.OWNER, *_KEPT_COLUMNS)
 """Columns that are read from table `quorum_state`, which has a row for each directory, so that one without a single
 batch is judged, too."""
-SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS[:3], "offset", "epoch", "is_good")
+SNAPSHOT_COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "is_good")
 """Columns that are read from table `checkpoints`."""
 SCHEMA: Final = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("node_id", pa.int32()),
-        pa.field("directory", pa.string(), nullable=False),
+        *arrow.OWNER_FIELDS,
         pa.field("is_voter", pa.bool_(), nullable=False),
         pa.field("verdict", pa.string(), nullable=False),
-        pa.field("committed_end", pa.int64()),
-        pa.field("start_offset", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("offset", pa.int64()),
+        *arrow.fields(pa.int64(), "committed_end", "start_offset", "end_offset", "offset"),
         pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("why", pa.string()),
-        pa.field("no_vote", pa.string()),
-        pa.field("not_started", pa.string()),
+        *arrow.fields(pa.string(), "why", "no_vote", "not_started"),
     ]
 )
 """One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there.

@@ -21,15 +21,14 @@ from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.audit_replicas import Audited, audit
 from fastquorum.spark.pipelines.candidates import OfImage, ReadCandidate, segments_of
 from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.stored import arrow
 
 CHOICE: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
         pa.field("directory", pa.string(), nullable=False),
-        pa.field("start_offset", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("unread", pa.string()),
-        pa.field("unproven", pa.string()),
+        *arrow.fields(pa.int64(), "start_offset", "end_offset"),
+        *arrow.fields(pa.string(), "unread", "unproven"),
     ]
 )
 """A directory whose records are to be read, where its log begins, whatever became of that, and up to where. Where none

@@ -16,6 +16,7 @@ from fastquorum.controller.image.diff import Difference
 from fastquorum.controller.image.image import NO_PRODUCER_ID
 from fastquorum.controller.image.view import View
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.image_sections import BARE, SECTIONS
 
 CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
@@ -24,19 +25,11 @@ IMAGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "e
 """Columns that are read from table `image`."""
 SCHEMA: Final = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("other_cluster_id", pa.string()),
-        pa.field("from_offset", pa.int64()),
-        pa.field("to_offset", pa.int64()),
-        pa.field("kind", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("change", pa.string()),
+        *arrow.fields(pa.string(), "cluster_id", "other_cluster_id"),
+        *arrow.fields(pa.int64(), "from_offset", "to_offset"),
+        *arrow.fields(pa.string(), "kind", "name", "change"),
         pa.field("fields", pa.list_(pa.string())),
-        pa.field("before", pa.string()),
-        pa.field("after", pa.string()),
-        pa.field("words", pa.string()),
-        pa.field("error", pa.string()),
-        pa.field("unproven", pa.string()),
+        *arrow.fields(pa.string(), "before", "after", "words", "error", "unproven"),
     ]
 )
 """One row for each thing that was created, is gone, or has changed. `before` and `after` are JSON: of what has changed

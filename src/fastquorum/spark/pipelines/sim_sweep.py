@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from fastquorum import sim
 from fastquorum.sim.runs import KernelChoice
+from fastquorum.spark.stored import arrow
 
 _COUNTS: Final = (
     "voters",
@@ -33,14 +34,12 @@ SCHEMA: Final = pa.schema(
         pa.field("seed", pa.int64(), nullable=False),
         pa.field("ok", pa.bool_(), nullable=False),
         pa.field("trace_hash", pa.string(), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
+        *arrow.fields(pa.int64(), *_COUNTS, nullable=False),
         pa.field("faults", pa.string(), nullable=False),
-        pa.field("invariant", pa.string()),
-        pa.field("detail", pa.string()),
+        *arrow.fields(pa.string(), "invariant", "detail"),
         pa.field("node_id", pa.int32()),
         pa.field("trace_tail", pa.list_(pa.string())),
-        pa.field("repro", pa.string()),
-        pa.field("shrunk_repro", pa.string()),
+        *arrow.fields(pa.string(), "repro", "shrunk_repro"),
         pa.field("shrunk_events", pa.int64()),
         pa.field("shrunk_detail", pa.string()),
         pa.field("shrunk_trace_tail", pa.list_(pa.string())),

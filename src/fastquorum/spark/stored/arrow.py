@@ -14,6 +14,13 @@ from fastquorum.kernels.rows import NO_TYPE, Packed, PackedHeaders, Rows
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
+OWNER: Final = ("cluster_id", "node_id", "directory")
+"""Columns that name a row's log, in every table."""
+OWNER_FIELDS: Final = (
+    pa.field("cluster_id", pa.string()),
+    pa.field("node_id", pa.int32()),
+    pa.field("directory", pa.string(), nullable=False),
+)
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TIMESTAMP_MS_MIN: Final = -62_135_596_800_000
 """0001-01-01, the first that Spark has."""
@@ -124,6 +131,11 @@ def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordB
     """Make a batch from a few rows, for tables that have one for each file, broker or topic."""
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def fields(kind: pa.DataType, *names: str, nullable: bool = True) -> list[pa.Field]:
+    """Return columns of one type, in this order."""
+    return [pa.field(name, kind, nullable=nullable) for name in names]
 
 
 def pruned(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:

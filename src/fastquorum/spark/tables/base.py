@@ -21,7 +21,7 @@ from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import rows_of
 from fastquorum.spark.stored.splits import checkpoint_piece
 from fastquorum.spark.stored.store_disk import file_of
-from fastquorum.spark.tables.table import OWNER_FIELDS, Task, error_rows, owner_columns, refuse_others, whole_logs
+from fastquorum.spark.tables.table import Task, error_rows, owner_columns, refuse_others, whole_logs
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log.checkpoint import check_checkpoint
 from fastquorum.types import Offset
@@ -29,14 +29,13 @@ from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *OWNER_FIELDS,
+        *arrow.OWNER_FIELDS,
         pa.field("end_offset", pa.int64()),
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", arrow.TIMESTAMP),
         pa.field("type", pa.string()),
         pa.field("version", pa.int16()),
-        pa.field("data", pa.string()),
-        pa.field("error", pa.string()),
+        *arrow.fields(pa.string(), "data", "error"),
     ]
 )
 _NO_VERSION: Final = -1

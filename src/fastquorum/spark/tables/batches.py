@@ -19,23 +19,18 @@ from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Damage, Mode, PieceWalk, collected, rows_of
 from fastquorum.spark.stored.splits import Piece, log_pieces, packed
-from fastquorum.spark.tables.table import BOUNDS, OWNER_FIELDS, Row, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, Row, Task, bounds_of, refuse_others
 from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *OWNER_FIELDS,
-        pa.field("segment", pa.int64()),
-        pa.field("position", pa.int64()),
+        *arrow.OWNER_FIELDS,
+        *arrow.fields(pa.int64(), "segment", "position"),
         pa.field("size_bytes", pa.int32()),
-        pa.field("base_offset", pa.int64()),
-        pa.field("last_offset", pa.int64()),
-        pa.field("epoch", pa.int32()),
-        pa.field("records", pa.int32()),
-        pa.field("base_timestamp", arrow.TIMESTAMP),
-        pa.field("max_timestamp", arrow.TIMESTAMP),
-        pa.field("is_control", pa.bool_()),
-        pa.field("is_transactional", pa.bool_()),
+        *arrow.fields(pa.int64(), "base_offset", "last_offset"),
+        *arrow.fields(pa.int32(), "epoch", "records"),
+        *arrow.fields(arrow.TIMESTAMP, "base_timestamp", "max_timestamp"),
+        *arrow.fields(pa.bool_(), "is_control", "is_transactional"),
         pa.field("compression", pa.string()),
         pa.field("producer_id", pa.int64()),
         pa.field("producer_epoch", pa.int16()),

@@ -32,15 +32,7 @@ from fastquorum.spark.tables.partition_changes import (
     isr_changes,
     leader_changes,
 )
-from fastquorum.spark.tables.table import (
-    BOUNDS,
-    OWNER_FIELDS,
-    Task,
-    bounds_of,
-    owner_columns,
-    refuse_others,
-    whole_logs,
-)
+from fastquorum.spark.tables.table import BOUNDS, Task, bounds_of, owner_columns, refuse_others, whole_logs
 
 _BEFORE_ALL_MS: Final = -1
 
@@ -52,7 +44,7 @@ class ChangesTable:
         self.name = name
         self.schema = pa.schema(
             [
-                *OWNER_FIELDS,
+                *arrow.OWNER_FIELDS,
                 pa.field("offset", pa.int64()),
                 pa.field("epoch", pa.int32()),
                 pa.field("timestamp", arrow.TIMESTAMP),

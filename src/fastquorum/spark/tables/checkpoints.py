@@ -22,8 +22,7 @@ from fastquorum.storage.log.checkpoint import scan_checkpoint
 FIELDS: Final = (
     pa.field("offset", pa.int64()),
     pa.field("epoch", pa.int32()),
-    pa.field("size_bytes", pa.int64()),
-    pa.field("records", pa.int64()),
+    *arrow.fields(pa.int64(), "size_bytes", "records"),
     pa.field("last_contained_timestamp", arrow.TIMESTAMP),
     pa.field("kraft_version", pa.int16()),
     pa.field("voters", pa.list_(pa.int32())),

@@ -29,11 +29,8 @@ from fastquorum.wire.records.row_layouts import record_layouts
 
 FIELDS: Final = (
     pa.field("epoch", pa.int32()),
-    pa.field("start_offset", pa.int64()),
-    pa.field("end_offset", pa.int64()),
-    pa.field("records", pa.int64()),
-    pa.field("first_timestamp", arrow.TIMESTAMP),
-    pa.field("last_timestamp", arrow.TIMESTAMP),
+    *arrow.fields(pa.int64(), "start_offset", "end_offset", "records"),
+    *arrow.fields(arrow.TIMESTAMP, "first_timestamp", "last_timestamp"),
     pa.field("leader_id", pa.int32()),
     pa.field("checkpoint_start_offset", pa.int64()),
     pa.field("checkpoint_agrees", pa.bool_()),

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.file_kinds import FileKind, kind_of
 from fastquorum.spark.stored.logs import FoundLog, LogFault
 from fastquorum.spark.stored.options import ReadOptions
@@ -28,14 +29,8 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.verifying import CheckedSegment, Verification, check_segment
 
 FIELDS: Final = (
-    pa.field("name", pa.string(), nullable=False),
-    pa.field("kind", pa.string(), nullable=False),
-    pa.field("size_bytes", pa.int64()),
-    pa.field("first_offset", pa.int64()),
-    pa.field("last_offset", pa.int64()),
-    pa.field("batches", pa.int64()),
-    pa.field("records", pa.int64()),
-    pa.field("zero_tail_bytes", pa.int64()),
+    *arrow.fields(pa.string(), "name", "kind", nullable=False),
+    *arrow.fields(pa.int64(), "size_bytes", "first_offset", "last_offset", "batches", "records", "zero_tail_bytes"),
     pa.field("torn_bytes", pa.int64()),
     pa.field("status", pa.string(), nullable=False),
     pa.field("text", pa.string()),

@@ -32,15 +32,12 @@ _NAMES: Final = RECORDS | {BEGIN, END, ABORT}
 _TYPES: Final = frozenset({LEADER_CHANGE, *(number for number, name in ROW_TYPE_NAMES.items() if name in _NAMES)})
 _SCHEMA: Final = pa.schema(
     [
-        ("cluster_id", pa.string()),
-        ("node_id", pa.int32()),
-        ("directory", pa.string()),
-        ("offset", pa.int64()),
-        ("epoch", pa.int32()),
-        ("timestamp", arrow.TIMESTAMP),
-        ("is_control", pa.bool_()),
-        ("type", pa.string()),
-        ("data", pa.string()),
+        *arrow.OWNER_FIELDS,
+        pa.field("offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("timestamp", arrow.TIMESTAMP),
+        pa.field("is_control", pa.bool_()),
+        *arrow.fields(pa.string(), "type", "data"),
     ]
 )
 assert tuple(_SCHEMA.names) == COLUMNS

@@ -20,7 +20,7 @@ from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.tables.columns import Columns, chunks, fields, record, spread
 from fastquorum.spark.tables.folding import Folded, folded, guarded_batches, metadata_tasks
-from fastquorum.spark.tables.table import OWNER_FIELDS, Task, owner_columns
+from fastquorum.spark.tables.table import Task, owner_columns
 
 
 class Thing(NamedTuple):
@@ -69,7 +69,7 @@ class ImageTable:
         self._before: Final = record(values)
         self.schema = pa.schema(
             [
-                *OWNER_FIELDS,
+                *arrow.OWNER_FIELDS,
                 pa.field("end_offset", pa.int64()),
                 pa.field("epoch", pa.int32()),
                 *fields(keys),

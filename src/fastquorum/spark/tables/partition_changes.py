@@ -22,25 +22,19 @@ from fastquorum.spark.pipelines.timeline.partition_rows import (
     lengths,
     numbers,
 )
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.tables.columns import NODES
 
 _PARTITION: Final = (
-    pa.field("event", pa.string()),
-    pa.field("topic", pa.string()),
-    pa.field("topic_id", pa.string()),
-    pa.field("partition", pa.int32()),
-    pa.field("leader", pa.int32()),
-    pa.field("leader_epoch", pa.int32()),
-    pa.field("partition_epoch", pa.int32()),
-    pa.field("isr", NODES),
-    pa.field("replicas", NODES),
+    *arrow.fields(pa.string(), "event", "topic", "topic_id"),
+    *arrow.fields(pa.int32(), "partition", "leader", "leader_epoch", "partition_epoch"),
+    *arrow.fields(NODES, "isr", "replicas"),
 )
 """`event`: created, changed or removed. `leader` is -1 where there is none."""
 ISR_FIELDS: Final = pa.schema(
     [
         *_PARTITION,
-        pa.field("joined", NODES),
-        pa.field("left", NODES),
+        *arrow.fields(NODES, "joined", "left"),
         pa.field("min_isr", pa.int32()),
         pa.field("is_under_min_isr", pa.bool_()),
     ]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, load
 from fastquorum.raft.election import ElectionState
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.file_kinds import NO_STATE, FileKind, kind_of
 from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.lost_properties import are_properties_lost
@@ -40,24 +41,12 @@ from fastquorum.storage.state_value import settled, state_in
 from fastquorum.types import NO_NODE, NODE_ID_MAX, ZERO_UUID
 
 FIELDS: Final = (
-    pa.field("epoch", pa.int32()),
-    pa.field("leader_id", pa.int32()),
-    pa.field("voted_id", pa.int32()),
-    pa.field("voted_directory_id", pa.string()),
-    pa.field("format", pa.string()),
-    pa.field("own_directory_id", pa.string()),
-    pa.field("log_kind", pa.string()),
-    pa.field("begin_offset", pa.int64()),
-    pa.field("durable_offset", pa.int64()),
-    pa.field("durable_segment", pa.int64()),
-    pa.field("durable_position", pa.int64()),
-    pa.field("committed_offset", pa.int64()),
-    pa.field("last_epoch_start", pa.int64()),
+    *arrow.fields(pa.int32(), "epoch", "leader_id", "voted_id"),
+    *arrow.fields(pa.string(), "voted_directory_id", "format", "own_directory_id", "log_kind"),
+    *arrow.fields(pa.int64(), "begin_offset", "durable_offset", "durable_segment", "durable_position"),
+    *arrow.fields(pa.int64(), "committed_offset", "last_epoch_start"),
     pa.field("is_mark_lost", pa.bool_()),
-    pa.field("refused", pa.string()),
-    pa.field("properties_error", pa.string()),
-    pa.field("not_started", pa.string()),
-    pa.field("error", pa.string()),
+    *arrow.fields(pa.string(), "refused", "properties_error", "not_started", "error"),
 )
 _OPENED: Final = frozenset(
     {FileKind.LOCK, FileKind.MARK, FileKind.EPOCHS, FileKind.INDEX, FileKind.TIME_INDEX, FileKind.TEMPORARY}

@@ -26,23 +26,21 @@ from fastquorum.spark.stored.reading import Damage, Mode, rows_of
 from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces, packed
 from fastquorum.spark.stored.typed import RecordType, record_types, struct_column
 from fastquorum.spark.tables.base import base_of
-from fastquorum.spark.tables.table import BOUNDS, OWNER_FIELDS, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, Task, bounds_of, refuse_others
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 
 SCHEMA: Final = pa.schema(
     [
-        *OWNER_FIELDS,
-        pa.field("segment", pa.int64()),
-        pa.field("offset", pa.int64()),
+        *arrow.OWNER_FIELDS,
+        *arrow.fields(pa.int64(), "segment", "offset"),
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", arrow.TIMESTAMP),
         pa.field("is_control", pa.bool_()),
         pa.field("type", pa.string()),
         pa.field("version", pa.int16()),
         pa.field("data", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
+        *arrow.fields(pa.binary(), "key", "value"),
         pa.field("headers", arrow.HEADERS),
         pa.field("error", pa.string()),
     ]

@@ -24,8 +24,7 @@ from fastquorum.storage.images import fold_log, fold_snapshot
 from fastquorum.storage.offline import OfflineLog
 
 FIELDS: Final = (
-    pa.field("end_offset", pa.int64()),
-    pa.field("offset", pa.int64()),
+    *arrow.fields(pa.int64(), "end_offset", "offset"),
     pa.field("epoch", pa.int32()),
     pa.field("timestamp", arrow.TIMESTAMP),
     pa.field("error", pa.string()),

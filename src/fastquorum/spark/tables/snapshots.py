@@ -36,11 +36,7 @@ FIELDS: Final = (
     pa.field("epoch", pa.int32(), nullable=False),
     pa.field("timestamp", arrow.TIMESTAMP),
     pa.field("verdict", pa.string(), nullable=False),
-    pa.field("kind", pa.string()),
-    pa.field("name", pa.string()),
-    pa.field("in_log", pa.string()),
-    pa.field("in_snapshot", pa.string()),
-    pa.field("error", pa.string()),
+    *arrow.fields(pa.string(), "kind", "name", "in_log", "in_snapshot", "error"),
 )
 """`verdict`: same, differs, damaged, not-replayable, unchecked. `kind` and `name`: of the thing that differs, as `image
 diff` has them; `in_log` and `in_snapshot`: what it is, as JSON; null: it is not there. `timestamp`: of the last record

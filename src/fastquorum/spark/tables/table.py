@@ -18,11 +18,6 @@ from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Mode
 from fastquorum.spark.stored.splits import Piece
 
-OWNER_FIELDS: Final = (
-    pa.field("cluster_id", pa.string()),
-    pa.field("node_id", pa.int32()),
-    pa.field("directory", pa.string(), nullable=False),
-)
 _NARROWING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "types": "types",
@@ -83,7 +78,7 @@ class LogTable:
     ) -> None:
         """`takes`: which of the options that leave rows out `rows` honours; the others are refused."""
         self.name = name
-        self.schema = pa.schema([*OWNER_FIELDS, *fields])
+        self.schema = pa.schema([*arrow.OWNER_FIELDS, *fields])
         self._rows = rows
         self._takes = frozenset(takes)
 
@@ -157,7 +152,7 @@ def error_rows(error: FastQuorumError, options: ReadOptions, left_out: str = "th
 
 
 def owner_columns(log: FoundLog) -> dict[str, Any]:
-    """Return the columns of OWNER_FIELDS."""
+    """Return the columns of `arrow.OWNER`."""
     return {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory}
 
 

@@ -40,12 +40,9 @@ FIELDS: Final = (
     pa.field("source", pa.string()),
     pa.field("kraft_version", pa.int16()),
     pa.field("voter_id", pa.int32()),
-    pa.field("directory_id", pa.string()),
-    pa.field("listener", pa.string()),
-    pa.field("host", pa.string()),
+    *arrow.fields(pa.string(), "directory_id", "listener", "host"),
     pa.field("port", pa.int32()),
-    pa.field("kraft_version_min", pa.int16()),
-    pa.field("kraft_version_max", pa.int16()),
+    *arrow.fields(pa.int16(), "kraft_version_min", "kraft_version_max"),
     pa.field("error", pa.string()),
 )
 _TYPES: Final = frozenset(

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from fastquorum.spark.stored import arrow
+
 
 class AnomalyKind(StrEnum):
     """Kinds of anomalies."""
@@ -19,26 +21,17 @@ class AnomalyKind(StrEnum):
     RECORD_MIX_CHANGE = "record-mix-change"
 
 
-_TIME: Final = pa.timestamp("us", "UTC")
 SCHEMA: Final = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("of", pa.string()),
-        pa.field("begin", _TIME),
-        pa.field("end", _TIME),
-        pa.field("offset", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("topic", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("broker_id", pa.int32()),
+        *arrow.fields(pa.string(), "cluster_id", "kind", "of"),
+        *arrow.fields(arrow.TIMESTAMP, "begin", "end"),
+        *arrow.fields(pa.int64(), "offset", "end_offset"),
+        *arrow.fields(pa.string(), "topic", "topic_id"),
+        *arrow.fields(pa.int32(), "partition", "broker_id"),
         pa.field("type", pa.string()),
         pa.field("directories", pa.list_(pa.string())),
         pa.field("subjects", pa.int64()),
-        pa.field("peak", pa.float64()),
-        pa.field("usual", pa.float64()),
-        pa.field("threshold", pa.float64()),
+        *arrow.fields(pa.float64(), "peak", "usual", "threshold"),
         pa.field("window_ms", pa.int64()),
         pa.field("chance", pa.float64()),
         pa.field("text", pa.string(), nullable=False),
@@ -79,22 +72,11 @@ def table_of(cluster_id: str | None, found: Iterable[Anomaly], looked_at: dict[s
     """By time, then kind; what was looked at comes last."""
     ordered = sorted(found, key=lambda each: (each.begin_ms, each.kind, each.of, each.text))
     rows: list[dict[str, Any]] = [
-        {
-            **each._asdict(),
-            "cluster_id": cluster_id,
-            "begin": each.begin_ms * 1000,
-            "end": each.end_ms * 1000,
-        }
+        {**each._asdict(), "cluster_id": cluster_id, "begin": each.begin_ms * 1000, "end": each.end_ms * 1000}
         for each in ordered
     ]
     rows.append({"cluster_id": cluster_id, "text": json.dumps(looked_at)})
-    columns = [_column(rows, field) for field in SCHEMA]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def _column(rows: list[dict[str, Any]], field: pa.Field) -> pa.Array:
-    values = [row.get(field.name) for row in rows]
-    return pa.array(values, pa.int64()).cast(_TIME) if field.type == _TIME else pa.array(values, field.type)
+    return pa.Table.from_batches([arrow.batch_of(SCHEMA, rows)])
 
 
 def as_report(found: pa.Table) -> dict[str, Any]:

@@ -10,31 +10,26 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.texts import parsed
 
-COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
+COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "timestamp", "is_control", "type", "data")
 """Columns that are read from table `records`, damage set aside."""
-BASE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "type", "data")
+BASE_COLUMNS: Final = (*arrow.OWNER, "type", "data")
 BASE_TYPES: Final = ("TOPIC_RECORD",)
 """Columns and types that are read from table `base`."""
-CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "last_contained_timestamp")
+CHECKPOINT_COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "last_contained_timestamp")
 """Columns that are read from table `checkpoints`."""
-_OWNER_COLUMNS: Final = ("cluster_id", "node_id", "directory")
 SCHEMA: Final = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("node_id", pa.int32()),
-        pa.field("directory", pa.string(), nullable=False),
+        *arrow.OWNER_FIELDS,
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
         pa.field("time_ms", pa.int64()),
         pa.field("is_control", pa.bool_()),
         pa.field("type", pa.string(), nullable=False),
-        pa.field("id", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("number", pa.int32()),
-        pa.field("leader", pa.int32()),
-        pa.field("isr", pa.int32()),
+        *arrow.fields(pa.string(), "id", "name"),
+        *arrow.fields(pa.int32(), "number", "leader", "isr"),
         pa.field("fenced", pa.int8()),
     ]
 )
@@ -110,12 +105,12 @@ def checkpoint_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _made(some: pa.Table, kind: str) -> pa.Table:
     count = some.num_rows
-    columns: dict[str, Any] = {name: some[name] for name in _OWNER_COLUMNS}
+    columns: dict[str, Any] = {name: some[name] for name in arrow.OWNER}
     for name in ("offset", "epoch", "is_control"):
         if name in some.schema.names:
             columns[name] = some[name]
     if "timestamp" in some.schema.names:
-        micros = some["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        micros = some["timestamp"].cast(arrow.TIMESTAMP).cast(pa.int64())
         columns["time_ms"] = pc.divide(micros, 1000)
     columns["type"] = pa.repeat(kind, count)
     if kind in _FIELDS:

@@ -14,37 +14,16 @@ from fastquorum.errors import DecompressedTooLarge
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.texts import parsed
 from fastquorum.wire.records.control import ControlRecordType
 
-COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
-    "segment",
-    "offset",
-    "epoch",
-    "timestamp",
-    "type",
-    "data",
-    "error",
-)
+COLUMNS: Final = (*arrow.OWNER, "segment", "offset", "epoch", "timestamp", "type", "data", "error")
 """Columns that are read from table `records`, damage set aside in `error`."""
-BASE_COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
-    "end_offset",
-    "epoch",
-    "timestamp",
-    "type",
-    "data",
-    "error",
-)
+BASE_COLUMNS: Final = (*arrow.OWNER, "end_offset", "epoch", "timestamp", "type", "data", "error")
 """Columns that are read from table `base`."""
-REPLAY_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "error")
+REPLAY_COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "timestamp", "error")
 """Columns that are read from table `replay`."""
-OWNER_COLUMNS: Final = ("cluster_id", "node_id", "directory")
 _NODES: Final = pa.list_(pa.int32())
 _FACT_FIELDS: Final = (
     ("id", pa.string()),
@@ -61,13 +40,11 @@ _FACT_FIELDS: Final = (
 )
 SCHEMA: Final = pa.schema(
     [
-        pa.field("cluster_id", pa.string()),
-        pa.field("node_id", pa.int32()),
-        pa.field("directory", pa.string(), nullable=False),
+        *arrow.OWNER_FIELDS,
         pa.field("is_base", pa.bool_(), nullable=False),
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
-        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("timestamp", arrow.TIMESTAMP),
         pa.field("type", pa.string(), nullable=False),
         *(pa.field(*each) for each in _FACT_FIELDS),
     ]
@@ -191,9 +168,9 @@ def _fields_of(texts: pa.ChunkedArray, kind: str) -> dict[str, pa.ChunkedArray]:
 
 def _made(some: pa.Table, kind: str, fields: dict[str, Any], *, is_base: bool) -> pa.Table:
     count = some.num_rows
-    columns = {name: some[name] for name in (*OWNER_COLUMNS, "offset", "epoch", "timestamp")}
+    columns = {name: some[name] for name in (*arrow.OWNER, "offset", "epoch", "timestamp")}
     columns |= {"is_base": pa.repeat(is_base, count), "type": pa.repeat(kind, count), **fields}
-    columns["timestamp"] = columns["timestamp"].cast(SCHEMA.field("timestamp").type)  # Spark has zones of its own
+    columns["timestamp"] = columns["timestamp"].cast(arrow.TIMESTAMP)  # Spark has zones of its own
     made = [columns[each.name] if each.name in columns else pa.nulls(count, each.type) for each in SCHEMA]
     return pa.table(made, schema=SCHEMA)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.pipelines.torn import CUT_OFF
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.storage.replacing import REPLACE
@@ -102,11 +103,9 @@ SCHEMA: Final = pa.schema(
         pa.field("promise", pa.string(), nullable=False),
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
-        pa.field("timestamp", pa.timestamp("us", "UTC")),
-        pa.field("topic", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("broker_id", pa.int32()),
+        pa.field("timestamp", arrow.TIMESTAMP),
+        *arrow.fields(pa.string(), "topic", "topic_id"),
+        *arrow.fields(pa.int32(), "partition", "broker_id"),
         pa.field("says", pa.string(), nullable=False),
         pa.field("before", pa.string()),
         pa.field("before_offset", pa.int64()),

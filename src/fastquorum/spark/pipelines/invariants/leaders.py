@@ -9,9 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.texts import parsed
 
-COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
+COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "timestamp", "type", "data", "error")
 """Columns that are read from table `control`, damage set aside in `error`."""
 TYPE: Final = "LEADER_CHANGE"
 _FIELDS: Final = pa.schema([("leaderId", pa.int32())])

@@ -10,31 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.kernels import BatchFault
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 from fastquorum.spark.pipelines.torn import is_crash, looks_torn
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.file_kinds import NO_STATE
 from fastquorum.storage.identity import LogKind
 
-COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
-    "segment",
-    "position",
-    "size_bytes",
-    "base_offset",
-    "last_offset",
-    "epoch",
-    "base_timestamp",
-    "error",
-)
+COLUMNS: Final = (*BATCH_COLUMNS, "base_timestamp")
 """Columns that are read from table `batches`, damage set aside in `error`."""
-CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "is_good")
+CHECKPOINT_COLUMNS: Final = (*arrow.OWNER, "offset", "is_good")
 """Columns that are read from table `checkpoints`."""
 STATE_COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
+    *arrow.OWNER,
     "log_kind",
     "begin_offset",
     "durable_offset",

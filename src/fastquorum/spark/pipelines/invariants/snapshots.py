@@ -6,11 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
+from fastquorum.spark.stored import arrow
 
 COLUMNS: Final = (
-    "cluster_id",
-    "node_id",
-    "directory",
+    *arrow.OWNER,
     "offset",
     "epoch",
     "timestamp",

@@ -1,7 +1,6 @@
 """All of it in one process: what `jobs.audit_invariants` has Spark do, for the clusters of one read."""
 
 from collections.abc import Callable
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,8 +9,6 @@ from fastquorum.spark.pipelines import audit_replicas as replicas
 from fastquorum.spark.pipelines.invariants import facts, findings, leaders, majority, offsets, snapshots
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 
-BATCH_COLUMNS: Final = tuple(dict.fromkeys((*offsets.COLUMNS, *replicas.BATCH_COLUMNS)))
-"""What all of it reads of table `batches`."""
 Read = Callable[..., pa.Table]
 """Reads a table: its name, columns, what becomes of its batches and their schema as `mapped`, and options."""
 
@@ -28,7 +25,7 @@ def audit_by(read: Read) -> pa.Table:
     known = replicas.joined(
         read("voters", replicas.VOTER_COLUMNS), present.select(replicas.PRESENT_COLUMNS), checkpoints
     )
-    batches = read("batches", BATCH_COLUMNS)
+    batches = read("batches", offsets.COLUMNS)
     control = read("control", leaders.COLUMNS, types=leaders.TYPE)
     types = ",".join(facts.TYPES)
     log_facts = pa.concat_tables(

@@ -12,14 +12,15 @@ from fastquorum.load.hdr import value_at
 from fastquorum.spark.pipelines.latency.merging import PERCENTILES, WHAT, Counts, Sparse, figures, grouped, run_count
 from fastquorum.spark.pipelines.latency.reading import GROUPS, HDR
 from fastquorum.spark.pipelines.latency.significance import ALPHA, Values, bootstrap_ratio, rank_p, smallest_p
+from fastquorum.spark.stored import arrow
 
 THRESHOLD: Final = 1.05
 COMPARED: Final = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in (*GROUPS, *WHAT)),
+        *arrow.fields(pa.string(), *GROUPS, *WHAT),
         pa.field("percentile", pa.string(), nullable=False),
         *(pa.field(f"{name}_{side}", pa.int64()) for name in ("runs", "count") for side in ("before", "after")),
-        *(pa.field(name, pa.float64()) for name in ("before_us", "after_us", "ratio", "low", "high", "p")),
+        *arrow.fields(pa.float64(), "before_us", "after_us", "ratio", "low", "high", "p"),
         pa.field("verdict", pa.string(), nullable=False),
     ]
 )

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from fastquorum.kernels.stages import BUCKETS, StageHistogram
 from fastquorum.load.hdr import Histogram
 from fastquorum.spark.pipelines.latency.reading import GROUPS, HDR
+from fastquorum.spark.stored import arrow
 
 PERCENTILES: Final = (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999))
 WHAT: Final = ("what", "role", "layout")
@@ -18,12 +19,9 @@ WHAT: Final = ("what", "role", "layout")
 NO_BUCKETS: Final = "an older result, without the buckets of its stages: count and mean are exact, percentiles unknown"
 MERGED: Final = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in (*GROUPS, *WHAT)),
-        pa.field("runs", pa.int64(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        pa.field("mean_us", pa.float64()),
-        *(pa.field(name, pa.float64()) for name, _ in PERCENTILES),
-        pa.field("max_us", pa.float64()),
+        *arrow.fields(pa.string(), *GROUPS, *WHAT),
+        *arrow.fields(pa.int64(), "runs", "count", nullable=False),
+        *arrow.fields(pa.float64(), "mean_us", *dict(PERCENTILES), "max_us"),
         pa.field("note", pa.string()),
     ]
 )

@@ -18,6 +18,7 @@ from fastquorum.load.hdr import Histogram
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT
 from fastquorum.load.runs import steps_of
 from fastquorum.spark.pipelines.latency.tracing import trace_durations
+from fastquorum.spark.stored import arrow
 
 COMMIT: Final = "commit"
 """From the intended send time of an append to its acknowledgement."""
@@ -41,18 +42,14 @@ GROUPS: Final = (
 """What runs can be grouped by; null where a file does not say it."""
 ROWS: Final = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in GROUPS),
+        *arrow.fields(pa.string(), *GROUPS),
         pa.field("run", pa.int32()),
-        pa.field("started", pa.string()),
-        pa.field("what", pa.string()),
-        pa.field("role", pa.string()),
-        pa.field("layout", pa.string()),
+        *arrow.fields(pa.string(), "started", "what", "role", "layout"),
         pa.field("count", pa.int64()),
         pa.field("sum_us", pa.float64()),
         pa.field("buckets", pa.list_(pa.int32())),
         pa.field("counts", pa.list_(pa.int64())),
-        pa.field("double_of", pa.string()),
-        pa.field("error", pa.string()),
+        *arrow.fields(pa.string(), "double_of", "error"),
     ]
 )
 """`run`: its number in a sweep. `what`: "commit" or a stage's name. `layout`: of the buckets, hdr or stage; where there

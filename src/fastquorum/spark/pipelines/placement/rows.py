@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fastquorum.controller.planning import NOBODY, Loss, Plan, Reason
 from fastquorum.spark.pipelines.placement.layouts import Ints, PlannedCluster
+from fastquorum.spark.stored import arrow
 
 _NODES: Final = pa.list_(pa.int32())
 _COUNTS: Final = ("replicas", "leaders", "preferred", "replicas_after", "leaders_after", "preferred_after")
@@ -17,9 +18,7 @@ BROKERS: Final = pa.schema(
         pa.field("broker_id", pa.int32(), nullable=False),
         pa.field("rack", pa.string()),
         pa.field("state", pa.string(), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
-        pa.field("gains", pa.int64(), nullable=False),
-        pa.field("gives", pa.int64(), nullable=False),
+        *arrow.fields(pa.int64(), *_COUNTS, "gains", "gives", nullable=False),
     ]
 )
 """`preferred`: partitions that it is to lead, being their first. `leaders_after`: once all is moved, and preferred
@@ -41,8 +40,7 @@ MOVES: Final = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
-        pa.field("replicas", _NODES, nullable=False),
-        pa.field("planned", _NODES, nullable=False),
+        *arrow.fields(_NODES, "replicas", "planned", nullable=False),
         pa.field("added", pa.int32(), nullable=False),
         pa.field("reasons", pa.list_(pa.string()), nullable=False),
     ]

@@ -13,8 +13,9 @@ from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of, ints
 from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.lives import RECORDS
 from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, CREATION_RECORD, TOPIC_RECORD
+from fastquorum.spark.stored import arrow
 
-BASE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "epoch", "timestamp", "type", "data")
+BASE_COLUMNS: Final = (*arrow.OWNER, "end_offset", "epoch", "timestamp", "type", "data")
 """Columns that are read from table `base`."""
 BASE_TYPES: Final = (TOPIC_RECORD, CREATION_RECORD, CONFIG_RECORD, *RECORDS)
 """Types that are read from it; a snapshot has many more."""

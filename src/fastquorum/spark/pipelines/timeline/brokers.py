@@ -7,17 +7,14 @@ import pyarrow as pa
 
 from fastquorum.spark.pipelines.timeline.lives import BrokerLife, LifeState
 from fastquorum.spark.pipelines.timeline.states import States
+from fastquorum.spark.stored import arrow
 from fastquorum.types import NO_NODE, NodeId
 
 SCHEMA: Final = pa.schema(
     [
         pa.field("broker_id", pa.int32(), nullable=False),
-        pa.field("registered_ms", pa.int64(), nullable=False),
-        pa.field("active_ms", pa.int64(), nullable=False),
-        pa.field("fenced_ms", pa.int64(), nullable=False),
-        pa.field("controlled_shutdown_ms", pa.int64(), nullable=False),
-        pa.field("bounces", pa.int64(), nullable=False),
-        pa.field("fences", pa.int64(), nullable=False),
+        *arrow.fields(pa.int64(), "registered_ms", "active_ms", "fenced_ms", "controlled_shutdown_ms", nullable=False),
+        *arrow.fields(pa.int64(), "bounces", "fences", nullable=False),
         pa.field("state", pa.string(), nullable=False),
         pa.field("led_ms", pa.int64(), nullable=False),
         pa.field("led_mean", pa.float64()),

@@ -22,9 +22,10 @@ from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
 from fastquorum.spark.pipelines.choosing import ChosenReplica, are_damaged, chosen_of, ints, missing_count, select_rows
 from fastquorum.spark.pipelines.transactions import fates
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.texts import parsed
 
-COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
+COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "timestamp", "is_control", "type", "data")
 """Columns that are read from table `records`."""
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1

@@ -16,14 +16,10 @@ from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.state.controller_state import MIN_INSYNC_REPLICAS
 from fastquorum.spark.pipelines.carrying import UNSET, Ints, ValueHistory
 from fastquorum.spark.pipelines.timeline.history import History
+from fastquorum.spark.stored import arrow
 
 CONFIG_FIELDS: Final = pa.schema(
-    [
-        ("resourceType", pa.int32()),
-        ("resourceName", pa.string()),
-        ("name", pa.string()),
-        ("value", pa.string()),
-    ]
+    [pa.field("resourceType", pa.int32()), *arrow.fields(pa.string(), "resourceName", "name", "value")]
 )
 LEAST: Final = 1
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints, carried, pairs, spread
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.min_isr import MinIsr
+from fastquorum.spark.stored import arrow
 
 CREATED: Final = 0
 CHANGED: Final = 1
@@ -27,20 +28,15 @@ CONFIG_RECORD: Final = "CONFIG_RECORD"
 _REMOVAL_RECORD: Final = "REMOVE_TOPIC_RECORD"
 RECORDS: Final = frozenset({CREATION_RECORD, CHANGE_RECORD, TOPIC_RECORD, _REMOVAL_RECORD, CONFIG_RECORD})
 """Types of records that are looked at."""
-_NODES: Final = pa.list_(pa.int32())
 FIELDS: Final = pa.schema(
     [
-        ("partitionId", pa.int32()),
-        ("topicId", pa.string()),
-        ("replicas", _NODES),
-        ("isr", _NODES),
-        ("addingReplicas", _NODES),
-        ("leader", pa.int32()),
-        ("leaderEpoch", pa.int32()),
-        ("partitionEpoch", pa.int32()),
+        pa.field("partitionId", pa.int32()),
+        pa.field("topicId", pa.string()),
+        *arrow.fields(pa.list_(pa.int32()), "replicas", "isr", "addingReplicas"),
+        *arrow.fields(pa.int32(), "leader", "leaderEpoch", "partitionEpoch"),
     ]
 )
-TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
+TOPIC_FIELDS: Final = pa.schema(arrow.fields(pa.string(), "topicId", "name"))
 
 
 class NumberedTopics(NamedTuple):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.timeline.states import States
+from fastquorum.spark.stored import arrow
 
 CONDITIONS: Final = ("offline", "under_replicated", "under_min_isr")
 SCHEMA: Final = pa.schema(
@@ -21,12 +22,11 @@ SCHEMA: Final = pa.schema(
         pa.field("topic_id", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("existed_ms", pa.int64(), nullable=False),
-        *(pa.field(f"{each}_ms", pa.int64(), nullable=False) for each in CONDITIONS),
-        *(pa.field(f"longest_{each}_ms", pa.int64(), nullable=False) for each in CONDITIONS),
-        pa.field("leader_changes", pa.int64(), nullable=False),
+        *arrow.fields(pa.int64(), *(f"{each}_ms" for each in CONDITIONS), nullable=False),
+        *arrow.fields(pa.int64(), *(f"longest_{each}_ms" for each in CONDITIONS), "leader_changes", nullable=False),
         pa.field("is_there", pa.bool_(), nullable=False),
         pa.field("leader", pa.int32()),
-        *(pa.field(f"is_{each}", pa.bool_(), nullable=False) for each in CONDITIONS),
+        *arrow.fields(pa.bool_(), *(f"is_{each}" for each in CONDITIONS), nullable=False),
     ]
 )
 """One row for each partition that there was, by topic and number; a topic made again under its name has another id.
