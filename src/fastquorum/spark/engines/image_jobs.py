@@ -6,10 +6,12 @@ What is computed is in `spark.pipelines`, and knows nothing of Spark.
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fastquorum.spark.engines.jobs import part_of
 from fastquorum.spark.engines.reads import Choice, choice, of_directories, pairs_of, unproven_of, why_not, with_rows
@@ -18,26 +20,21 @@ from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.packing import PACKED
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 def placements(
-    spark: "SparkSession",
+    spark: SparkSession,
     path: str,
     limits: placing.Limits = placing.ALL,
     *,
     keep_fenced: bool = False,
     at: int | None = None,
-) -> "DataFrame":
+) -> DataFrame:
     """All that `placement` tells of each cluster, packed (`pipelines.packing.PACKED`). Shuffled, by cluster, is a row
     for each partition."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     chosen = choice(spark, path, OfImage(at))
     unproven = chosen.unproven
 
-    def read(name: str, columns: tuple[str, ...]) -> "DataFrame":
+    def read(name: str, columns: tuple[str, ...]) -> DataFrame:
         return _images(spark, path, chosen, chosen.owners, name, ("cluster_id", *columns), at)
 
     partitions = read("partitions", placing.PARTITION_COLUMNS)
@@ -61,14 +58,14 @@ def placements(
 
 
 def placement(
-    spark: "SparkSession",
+    spark: SparkSession,
     path: str,
     part: str = "brokers",
     limits: placing.Limits = placing.ALL,
     *,
     keep_fenced: bool = False,
     at: int | None = None,
-) -> "DataFrame":
+) -> DataFrame:
     """Return how leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
     cluster's id in front. `at`: as of this offset. UsageError: there is no such part."""
     whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at)
@@ -78,11 +75,9 @@ def placement(
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: int | None = None) -> "DataFrame":
+def image_diff(spark: SparkSession, path: str, from_offset: int, to_offset: int | None = None) -> DataFrame:
     """Return what changed in each cluster between two offsets (`to_offset`: exclusive; None: all that is committed); a
     row for each thing. Nothing but headers is shuffled."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     chosen = choice(spark, path, OfImage(to_offset, from_offset))
     rows = _images(
         spark,
@@ -110,17 +105,14 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
 
 
 def image_diff_between(
-    spark: "SparkSession", path: str, other: str, at: int | None = None, *, everything: bool | None = None
-) -> "DataFrame":
+    spark: SparkSession, path: str, other: str, at: int | None = None, *, everything: bool | None = None
+) -> DataFrame:
     """Return what differs between clusters, or between two replicas of one: those of one id are compared, or the only
     one on each side. `at`: both as of this offset. `everything`: as of `compared`. Shuffled, by cluster, is each image.
 
     Raises:
         UsageError: nothing on one side belongs to anything on the other.
     """
-    from pyspark.sql import functions
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     chosen = [choice(spark, each, OfImage(at)) for each in (path, other)]
     pairs = pairs_of(path, other, *chosen)
     are_alone = all(len(each.compared) == 1 for each in chosen)
@@ -146,7 +138,7 @@ def image_diff_between(
 
 
 def _images(
-    spark: "SparkSession",
+    spark: SparkSession,
     path: str,
     chosen: Choice,
     wanted: Iterable[str],
@@ -154,7 +146,7 @@ def _images(
     columns: tuple[str, ...],
     at: int | None,
     **options: Any,
-) -> "DataFrame":
+) -> DataFrame:
     """An image table of directories that were chosen, as of this offset, if any. Nothing is in there that was not
     committed when they were chosen, whatever their nodes have appended since."""
     directories = list(wanted)

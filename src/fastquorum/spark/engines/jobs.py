@@ -4,9 +4,11 @@ What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fastquorum.spark.engines.reads import choice, directory_rows, of_directories, read_now, table, with_rows
 from fastquorum.spark.pipelines import anomalies as unusual
@@ -23,27 +25,20 @@ from fastquorum.spark.pipelines.invariants import (
 )
 from fastquorum.spark.pipelines.packing import PACKED, Packing
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-
-def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
+def audit_replicas(spark: SparkSession, path: str) -> DataFrame:
     """Judge each replica of each cluster, a row for each. Spark shuffles, by cluster, a header of each batch; snapshots
     are only read to see whether they are good."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     known = directory_rows(spark, path)
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
     both = batches.groupBy("cluster_id").cogroup(known.groupBy("cluster_id"))
     return both.applyInArrow(auditing.audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
 
-def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
+def audit_invariants(spark: SparkSession, path: str) -> DataFrame:
     """Find what breaks a promise of a metadata log (`findings.SCHEMA`); no rows if nothing does. Spark shuffles, by
     directory, a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
     findings."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     schema, of_facts = from_arrow_schema(findings.SCHEMA), from_arrow_schema(facts.SCHEMA)
     types, mode = ",".join(facts.TYPES), "quarantine"
     known = directory_rows(spark, path)
@@ -82,15 +77,13 @@ def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def anomalies(
-    spark: "SparkSession",
+    spark: SparkSession,
     path: str,
     window_minutes: float = unusual.WINDOW_MINUTES,
     sensitivity: str = unusual.Sensitivity.NORMAL,
-) -> "DataFrame":
+) -> DataFrame:
     """Find what is unusual in each cluster's log, and what was looked at (`anomalies.SCHEMA`). Spark shuffles, by
     cluster, a few numbers of each record of one replica. UsageError: as of `AnomalySettings.of`."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
     schema, signals_schema = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
@@ -117,12 +110,10 @@ def anomalies(
     return with_rows(found, [unusual.unread(cluster_id, why) for cluster_id, why in unread.items()])
 
 
-def timelines(spark: "SparkSession", path: str) -> "DataFrame":
+def timelines(spark: SparkSession, path: str) -> DataFrame:
     """Return the timeline of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
     starts there; a cluster whose timeline cannot be made has a summary that says why. Spark shuffles, by cluster, every
     record of one replica with its JSON text, and a snapshot's records of brokers, topics and partitions."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     chosen = choice(spark, path)
 
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
@@ -131,7 +122,7 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
         found = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
         return telling.PACKING.packed(cluster_id, found)
 
-    def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":
+    def read(name: str, columns: tuple[str, ...], **options: str) -> DataFrame:
         return of_directories(spark, path, chosen.directories, name, columns, **options)
 
     records = read("records", telling.COLUMNS, mode="quarantine")
@@ -141,15 +132,14 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     return with_rows(found, [telling.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
-def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
+def timeline(spark: SparkSession, path: str, part: str = "events") -> DataFrame:
     """Return one part of each cluster's timeline, `events`, `partitions`, `brokers` or `summary` (JSON), with the
     cluster's id in front. UsageError: there is no such part."""
     return part_of(timelines(spark, path), telling.PACKING, part)
 
 
-def part_of(whole: "DataFrame", packing: Packing[Any], part: str) -> "DataFrame":
+def part_of(whole: DataFrame, packing: Packing[Any], part: str) -> DataFrame:
     """Return one part of a pipeline's result for each cluster. UsageError: there is no part of this name."""
-    from pyspark.sql.pandas.types import from_arrow_schema
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

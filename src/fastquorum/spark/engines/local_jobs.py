@@ -1,7 +1,7 @@
 """The pipelines in one process: the functions that Spark runs, over tables that are read here. Needs no JVM."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,11 +29,11 @@ class LocalEngine:
         self._threads = threads
 
     def audit_replicas(self, path: str) -> pa.Table:
-        found = self._of_each(path, LocalCluster.judged, auditing.accuses)
+        found = of_each(path, self._threads, LocalCluster.judged, auditing.accuses)
         return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
 
     def audit_invariants(self, path: str) -> pa.Table:
-        found = self._of_each(path, lambda each: whole.audit_by(each.read), findings.accuses)
+        found = of_each(path, self._threads, lambda each: whole.audit_by(each.read), findings.accuses)
         return pa.concat_tables([findings.SCHEMA.empty_table(), *found])
 
     def anomalies(
@@ -43,11 +43,11 @@ class LocalEngine:
         sensitivity: str = unusual.Sensitivity.NORMAL,
     ) -> pa.Table:
         settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
-        found = self._of_each(path, lambda each: _anomalies(each, settings))
+        found = of_each(path, self._threads, lambda each: _anomalies(each, settings))
         return pa.concat_tables([unusual.SCHEMA.empty_table(), *found])
 
     def timelines(self, path: str) -> pa.Table:
-        return pa.concat_tables([PACKED.empty_table(), *self._of_each(path, _timeline)])
+        return pa.concat_tables([PACKED.empty_table(), *of_each(path, self._threads, _timeline)])
 
     def placements(
         self,
@@ -57,11 +57,11 @@ class LocalEngine:
         keep_fenced: bool = False,
         at: int | None = None,
     ) -> pa.Table:
-        found = self._of_each(path, lambda each: _placement(each, limits, keep_fenced=keep_fenced, at=at))
+        found = of_each(path, self._threads, lambda each: _placement(each, limits, keep_fenced=keep_fenced, at=at))
         return pa.concat_tables([PACKED.empty_table(), *found])
 
     def image_diff(self, path: str, from_offset: int, to_offset: int | None = None) -> pa.Table:
-        found = self._of_each(path, lambda each: _image_diff(each, from_offset, to_offset))
+        found = of_each(path, self._threads, lambda each: _image_diff(each, from_offset, to_offset))
         return pa.concat_tables([differing.SCHEMA.empty_table(), *differing.beside_user_logs(found)])
 
     def image_diff_between(
@@ -94,14 +94,6 @@ class LocalEngine:
         earlier = _latency_rows(before)
         compared = comparing.compared(earlier, after, by, threshold)
         return Latencies(merged, compared, *report.left_out(after, earlier))
-
-    def _of_each(
-        self,
-        path: str,
-        look: Callable[[LocalCluster], pa.Table],
-        is_of_two_moments: Callable[[pa.Table], bool] | None = None,
-    ) -> list[pa.Table]:
-        return of_each(path, self._threads, look, is_of_two_moments)
 
 
 # --- of one cluster ---------------------------------------------------------------------------------------------------

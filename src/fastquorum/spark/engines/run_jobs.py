@@ -4,17 +4,16 @@ What is computed is in `spark.pipelines` and in `sim`, and knows nothing of Spar
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fastquorum.sim.runs import KernelChoice
 from fastquorum.spark.pipelines import sim_sweep as sweeping
 from fastquorum.spark.pipelines.latency import comparing, files, merging, reading, report
 from fastquorum.spark.stored.stores import store_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FILES_A_TASK: Final = 16
 SEEDS_A_TASK: Final = 8
@@ -26,14 +25,12 @@ _KEYS: Final = ("what", "role", "layout")
 # --- latencies --------------------------------------------------------------------------------------------------------
 
 
-def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
+def latency_rows(spark: SparkSession, path: str) -> DataFrame:
     """Every histogram of every run at `path` (`reading.ROWS`). Shuffled, by run, are histograms.
 
     Raises:
         UsageError, DirectoryError: there is no such file.
     """
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     found = files.find_files(path)
     named = spark.createDataFrame([(each,) for each in found], "file string")
     tasks = named.repartition(-(-len(found) // FILES_A_TASK))
@@ -48,9 +45,8 @@ def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
     return tasks.mapInArrow(read, schema).groupBy("started").applyInArrow(reading.without_doubles, schema)
 
 
-def latency(rows: "DataFrame", by: Sequence[str] = BY) -> "DataFrame":
+def latency(rows: DataFrame, by: Sequence[str] = BY) -> DataFrame:
     """Percentiles of all runs of `latency_rows`, by these of `reading.GROUPS`: merged, not averaged."""
-    from pyspark.sql.pandas.types import from_arrow_schema
 
     def merge(part: pa.Table) -> pa.Table:
         return merging.merged(part, by)
@@ -59,10 +55,9 @@ def latency(rows: "DataFrame", by: Sequence[str] = BY) -> "DataFrame":
 
 
 def latency_compared(
-    before: "DataFrame", after: "DataFrame", by: Sequence[str] = BY, threshold: float = comparing.THRESHOLD
-) -> "DataFrame":
+    before: DataFrame, after: DataFrame, by: Sequence[str] = BY, threshold: float = comparing.THRESHOLD
+) -> DataFrame:
     """Ratios between two sets of runs, each with what so many runs can say about it."""
-    from pyspark.sql.pandas.types import from_arrow_schema
 
     def compare(one: pa.Table, other: pa.Table) -> pa.Table:
         return comparing.compared(one, other, by, threshold)
@@ -72,7 +67,7 @@ def latency_compared(
     return both.applyInArrow(compare, from_arrow_schema(comparing.COMPARED))
 
 
-def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
+def left_out(*sides: DataFrame) -> tuple[list[str], list[str]]:
     """Return, from `latency_rows`, errors of files without latencies, and files whose runs another file has."""
     wanted = "error is not null or double_of is not null"
     return report.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
@@ -82,17 +77,15 @@ def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
 
 
 def sim_sweep(
-    spark: "SparkSession",
+    spark: SparkSession,
     seeds: range,
     *,
     kernels: KernelChoice = "mixed",
     controller: bool = False,
     shrinks: bool = True,
     seeds_a_task: int = SEEDS_A_TASK,
-) -> "DataFrame":
+) -> DataFrame:
     """A row for each seed, simulated on the executors (`pipelines.sim_sweep.SCHEMA`). Nothing is shuffled."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     tasks = -(-len(seeds) // seeds_a_task)
 
     def simulate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

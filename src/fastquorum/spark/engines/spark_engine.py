@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from fastquorum.spark.engines import image_jobs, jobs, run_jobs
 from fastquorum.spark.engines.engine import Latencies
@@ -14,14 +14,11 @@ from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.spark.pipelines.placement import Limits
 from fastquorum.spark.stored.live_logs import settled_at
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 class SparkEngine:
     """The engine that runs on Spark. `sees_files`: this process sees the logs' files, too, not only a server does."""
 
-    def __init__(self, spark: "SparkSession", *, sees_files: bool = True) -> None:
+    def __init__(self, spark: SparkSession, *, sees_files: bool = True) -> None:
         self._spark = spark
         self._sees_files = sees_files
 
@@ -54,23 +51,18 @@ class SparkEngine:
 
     def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
         after = run_jobs.latency_rows(self._spark, path).persist()
-        merged = _rows(run_jobs.latency(after, by))
+        merged = run_jobs.latency(after, by).toArrow()
         if before is None:
             return Latencies(merged, None, *run_jobs.left_out(after))
         earlier = run_jobs.latency_rows(self._spark, before).persist()
-        compared = _rows(run_jobs.latency_compared(earlier, after, by, threshold))
+        compared = run_jobs.latency_compared(earlier, after, by, threshold).toArrow()
         return Latencies(merged, compared, *run_jobs.left_out(after, earlier))
 
     def _settled(
         self,
-        job: "Callable[[], DataFrame]",
+        job: Callable[[], DataFrame],
         *paths: str,
         is_of_two_moments: Callable[[pa.Table], bool] | None = None,
     ) -> pa.Table:
         """Run again where a node removed files of its log meanwhile, or appended to it, if that can be seen."""
-        return settled_at(paths, lambda: _rows(job()), is_of_two_moments) if self._sees_files else _rows(job())
-
-
-def _rows(found: "DataFrame") -> pa.Table:
-    table: pa.Table = found.toArrow()
-    return table
+        return settled_at(paths, lambda: job().toArrow(), is_of_two_moments) if self._sees_files else job().toArrow()
