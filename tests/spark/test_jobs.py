@@ -21,11 +21,11 @@ from fastquorum.pages import report_of
 from fastquorum.spark.engines import jobs
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.engines.spark_engine import SparkEngine
-from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.anomalies import findings as unusual
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
 from fastquorum.spark.pipelines.invariants import findings
 from fastquorum.spark.pipelines.latency import report

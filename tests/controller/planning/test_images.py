@@ -5,8 +5,12 @@ import numpy as np
 from fastquorum.controller.partitions.reassignments import alter_reassignments
 from fastquorum.controller.planning import plan_moves
 from fastquorum.controller.state.controller_state import ControllerSettings, ControllerState
-from fastquorum.spark.pipelines.placement import BROKER_COLUMNS, CONFIG_COLUMNS, PARTITION_COLUMNS
-from fastquorum.spark.pipelines.placement.layouts import cluster_of
+from fastquorum.spark.pipelines.placement.layouts import (
+    BROKER_COLUMNS,
+    CONFIG_COLUMNS,
+    PARTITION_COLUMNS,
+    cluster_of,
+)
 from fastquorum.spark.scan import read_table
 from fastquorum.wire.messages.partitions import AlterPartitionReassignmentsRequest
 from tests.controller.image.logs import folded

@@ -5,13 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastquorum.controller.planning import Limits
 from fastquorum.spark.pages.placement import LOSSES_MAX, MOVES_MAX
 from fastquorum.spark.pipelines.image_diff import SCHEMA as CHANGES
 from fastquorum.spark.pipelines.image_diff import as_report as as_diff_report
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA as FINDINGS
 from fastquorum.spark.pipelines.invariants.findings import as_report as as_invariants_report
-from fastquorum.spark.pipelines.placement import Limits, placement
 from fastquorum.spark.pipelines.placement import as_report as as_placement_report
+from fastquorum.spark.pipelines.placement import placement
 from tests.spark.pipelines.test_placement import real, schema
 
 TOPIC = "orders <&> \u202ereturns"

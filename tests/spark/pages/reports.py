@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastquorum.spark.pipelines import audit_replicas as auditing
-from fastquorum.spark.pipelines.timeline import COLUMNS, as_report, timeline
+from fastquorum.spark.pipelines.timeline import as_report, timeline
+from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.scan import read_table
 from tests.spark.replicas import batches_at, known_at
 from tests.wire.golden import CLUSTER

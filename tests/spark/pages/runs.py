@@ -4,9 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.anomalies import Anomaly, AnomalyKind
-from fastquorum.spark.pipelines.anomalies import as_report as as_anomalies_report
-from fastquorum.spark.pipelines.anomalies.findings import table_of
+from fastquorum.spark.pipelines.anomalies.findings import Anomaly, AnomalyKind, table_of
+from fastquorum.spark.pipelines.anomalies.findings import as_report as as_anomalies_report
 from fastquorum.spark.pipelines.latency.comparing import compared
 from fastquorum.spark.pipelines.latency.merging import merged
 from fastquorum.spark.pipelines.latency.report import as_report as as_latency_report

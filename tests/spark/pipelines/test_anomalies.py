@@ -17,16 +17,17 @@ from fastquorum.errors import UsageError
 from fastquorum.sim.prng import Prng
 from fastquorum.spark.engines.local_jobs import LocalEngine
 from fastquorum.spark.pages.anomalies import MISSING, page_of
-from fastquorum.spark.pipelines.anomalies import (
-    CHECKPOINT_COLUMNS,
-    AnomalyKind,
-    AnomalySettings,
-    anomalies,
-    as_report,
-    signals_of,
-    unread,
-)
+from fastquorum.spark.pipelines.anomalies import anomalies, unread
 from fastquorum.spark.pipelines.anomalies.counting import counts_within, poisson_tail, stretches
+from fastquorum.spark.pipelines.anomalies.findings import AnomalyKind, as_report
+from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
+from fastquorum.spark.pipelines.anomalies.signals import (
+    CHECKPOINT_COLUMNS,
+    SCHEMA,
+    base_signals,
+    checkpoint_signals,
+    record_signals,
+)
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.damage import change as overwrite
 
@@ -77,6 +78,14 @@ def snapshots(*ends: tuple[int, int], directory: str = "/n1") -> pa.Table:
     table = pa.Table.from_pylist(rows, pa.schema(list(zip(CHECKPOINT_COLUMNS, kinds, strict=True))))
     at = CHECKPOINT_COLUMNS.index("last_contained_timestamp")
     return table.set_column(at, CHECKPOINT_COLUMNS[at], table.column(at).cast(pa.timestamp("us", "UTC")))
+
+
+def signals_of(records: pa.Table, base: pa.Table | None = None, checkpoints: pa.Table | None = None) -> pa.Table:
+    """Return the signals of all of a log's tables."""
+    parts = [*record_signals(records.to_batches())]
+    parts += [] if base is None else base_signals(base.to_batches())
+    parts += [] if checkpoints is None else checkpoint_signals(checkpoints.to_batches())
+    return pa.Table.from_batches(parts, SCHEMA)
 
 
 def found(steps: list[Step], checkpoints: pa.Table | None = None, **options: Any) -> dict[str, Any]:

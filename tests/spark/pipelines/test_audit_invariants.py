@@ -21,7 +21,8 @@ from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.invariants.ghost import GhostBatch
 from fastquorum.sim.prng import Prng
 from fastquorum.spark.engines.local_jobs import LocalEngine
-from fastquorum.spark.pipelines.invariants.facts import BASE_COLUMNS, TYPES, base_facts_of, facts_of, record_facts
+from fastquorum.spark.pipelines.invariants import facts
+from fastquorum.spark.pipelines.invariants.facts import BASE_COLUMNS, TYPES, base_facts, record_facts
 from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.invariants.findings import (
     NOTHING,
@@ -65,6 +66,16 @@ from .timeline_worlds import CLUSTER, records
 
 BROKER_EPOCHS = {1: 2, 2: 4, 3: 6}
 """Epochs of the brokers of `Log.begun`."""
+
+
+def facts_of(records: pa.Table) -> pa.Table:
+    """Return the facts of table `records`, in the order of the log."""
+    return pa.Table.from_batches(list(record_facts(records.to_batches())), facts.SCHEMA)
+
+
+def base_facts_of(base: pa.Table) -> pa.Table:
+    """Return the facts of table `base`."""
+    return pa.Table.from_batches(list(base_facts(base.to_batches())), facts.SCHEMA)
 
 
 def found(path: Path) -> list[dict[str, Any]]:

@@ -8,19 +8,15 @@ import pytest
 from hypothesis import given, settings
 
 from fastquorum.cli.topic.reassignment_plan import Planned, parse_plan
-from fastquorum.controller.planning import NOBODY, plan_moves
-from fastquorum.spark.pipelines.placement import (
+from fastquorum.controller.planning import NOBODY, Limits, plan_moves
+from fastquorum.spark.pipelines.placement import PACKING, Placement, as_report, placement
+from fastquorum.spark.pipelines.placement.layouts import (
     BROKER_COLUMNS,
     CONFIG_COLUMNS,
-    PACKING,
     PARTITION_COLUMNS,
-    Limits,
-    Placement,
-    as_report,
-    placement,
-    reassignment_text,
+    cluster_of,
 )
-from fastquorum.spark.pipelines.placement.layouts import cluster_of
+from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
 from tests.controller.planning.clusters import Cluster, clusters

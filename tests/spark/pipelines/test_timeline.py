@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from fastquorum.cli.spark import timeline as spark_timeline
 from fastquorum.errors import ImageFailed, UsageError
 from fastquorum.spark.pipelines.timeline import (
-    BASE_COLUMNS,
-    COLUMNS,
     PACKING,
-    Event,
-    LifeState,
     Timeline,
     as_report,
-    as_text,
     based_timeline,
     timeline,
     timeline_or_why,
 )
+from fastquorum.spark.pipelines.timeline.base import BASE_COLUMNS
+from fastquorum.spark.pipelines.timeline.history import COLUMNS
+from fastquorum.spark.pipelines.timeline.lives import Event, LifeState
+from fastquorum.spark.pipelines.timeline.summary import as_text
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.damage import change as overwrite

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = shared.look_in(arguments.master, path)
     with shared.engine_of(arguments, "looking for what is unusual") as engine:
         found = engine.anomalies(path, arguments.window_minutes, arguments.sensitivity)
-    from fastquorum.spark.pipelines.anomalies import as_report
+    from fastquorum.spark.pipelines.anomalies.findings import as_report
 
     report = {**as_report(found), **inputs._asdict()}
     shared.hand_out(arguments, report, found, page_of, show)
@@ -77,7 +77,7 @@ def show(report: dict[str, Any]) -> None:
 def _looked_at(cluster: dict[str, Any]) -> list[str]:
     if "unchecked" in cluster:
         return [f"it could not be checked: {cluster['unchecked']}"]
-    from fastquorum.spark.pipelines.anomalies import minutes
+    from fastquorum.spark.pipelines.anomalies.counting import minutes
 
     window = cluster["window_ms"] / 60_000
     lines = [

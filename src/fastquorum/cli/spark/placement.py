@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     path = shared.path_of(arguments)
     inputs = shared.look_in(arguments.master, path)
     with shared.engine_of(arguments) as engine:
-        from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
+        from fastquorum.controller.planning import Limits
+        from fastquorum.spark.pipelines.placement import PACKING, as_report
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = engine.placements(path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at)
@@ -117,7 +118,7 @@ def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None
 
 
 def _write_plan(path: str, placed: "Placement") -> None:
-    from fastquorum.spark.pipelines.placement import reassignment_text
+    from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
 
     with new_file(path) as file:
         file.writelines(reassignment_text(placed.moves))

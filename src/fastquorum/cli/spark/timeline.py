@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show(report: dict[str, Any]) -> None:
     """For people."""
-    from fastquorum.spark.pipelines.timeline import as_text
+    from fastquorum.spark.pipelines.timeline.summary import as_text
 
     for cluster in report["clusters"]:
         heading, *lines = as_text(cluster)

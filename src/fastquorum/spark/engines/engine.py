@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.anomalies import Sensitivity
-from fastquorum.spark.pipelines.placement import Limits
+from fastquorum.controller.planning import Limits
+from fastquorum.spark.pipelines.anomalies.settings import Sensitivity
 
 
 class Latencies(NamedTuple):
@@ -28,7 +28,7 @@ class Engine(Protocol):
         """`pipelines.invariants.findings.SCHEMA`."""
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
-        """`pipelines.anomalies.SCHEMA`."""
+        """`pipelines.anomalies.findings.SCHEMA`."""
 
     def timelines(self, path: str) -> pa.Table:
         """Packed."""

@@ -13,18 +13,20 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from fastquorum.controller.planning import Limits
 from fastquorum.spark.engines.jobs import part_of
 from fastquorum.spark.engines.reads import Choice, choice, of_directories, pairs_of, unproven_of, why_not, with_rows
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.packing import PACKED
+from fastquorum.spark.pipelines.placement import layouts
 
 
 def placements(
     spark: SparkSession,
     path: str,
-    limits: placing.Limits = placing.ALL,
+    limits: Limits = placing.ALL,
     *,
     keep_fenced: bool = False,
     at: int | None = None,
@@ -37,15 +39,15 @@ def placements(
     def read(name: str, columns: tuple[str, ...]) -> DataFrame:
         return _images(spark, path, chosen, chosen.owners, name, ("cluster_id", *columns), at)
 
-    partitions = read("partitions", placing.PARTITION_COLUMNS)
-    things = read("brokers", placing.BROKER_COLUMNS).unionByName(
-        read("configs", placing.CONFIG_COLUMNS), allowMissingColumns=True
+    partitions = read("partitions", layouts.PARTITION_COLUMNS)
+    things = read("brokers", layouts.BROKER_COLUMNS).unionByName(
+        read("configs", layouts.CONFIG_COLUMNS), allowMissingColumns=True
     )
 
     def place(key: tuple[pa.Scalar, ...], partitions: pa.Table, things: pa.Table) -> pa.Table:
         is_broker = things["broker_id"].is_valid()
-        brokers = things.filter(is_broker).select(placing.BROKER_COLUMNS)
-        configs = things.filter(pc.invert(is_broker)).select(placing.CONFIG_COLUMNS)
+        brokers = things.filter(is_broker).select(layouts.BROKER_COLUMNS)
+        configs = things.filter(pc.invert(is_broker)).select(layouts.CONFIG_COLUMNS)
         cluster_id = key[0].as_py()
         found = placing.placement_or_why(
             partitions, brokers, configs, limits, keep_fenced=keep_fenced, unproven=unproven.get(cluster_id)
@@ -61,7 +63,7 @@ def placement(
     spark: SparkSession,
     path: str,
     part: str = "brokers",
-    limits: placing.Limits = placing.ALL,
+    limits: Limits = placing.ALL,
     *,
     keep_fenced: bool = False,
     at: int | None = None,

@@ -14,6 +14,9 @@ from fastquorum.spark.engines.reads import choice, directory_rows, of_directorie
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.anomalies import signals
+from fastquorum.spark.pipelines.anomalies.findings import SCHEMA as ANOMALIES
+from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, AnomalySettings, Sensitivity
 from fastquorum.spark.pipelines.invariants import (
     facts,
     findings,
@@ -24,6 +27,7 @@ from fastquorum.spark.pipelines.invariants import (
     snapshots,
 )
 from fastquorum.spark.pipelines.packing import PACKED, Packing
+from fastquorum.spark.pipelines.timeline import base, history
 
 
 def audit_replicas(spark: SparkSession, path: str) -> DataFrame:
@@ -79,34 +83,36 @@ def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def anomalies(
     spark: SparkSession,
     path: str,
-    window_minutes: float = unusual.WINDOW_MINUTES,
-    sensitivity: str = unusual.Sensitivity.NORMAL,
+    window_minutes: float = WINDOW_MINUTES,
+    sensitivity: str = Sensitivity.NORMAL,
 ) -> DataFrame:
     """Find what is unusual in each cluster's log, and what was looked at (`anomalies.SCHEMA`). Spark shuffles, by
     cluster, a few numbers of each record of one replica. UsageError: as of `AnomalySettings.of`."""
-    settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
-    schema, signals_schema = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
+    settings = AnomalySettings.of(window_minutes, sensitivity)
+    schema, of_signals = from_arrow_schema(ANOMALIES), from_arrow_schema(signals.SCHEMA)
 
     chosen = choice(spark, path)
     unread = chosen.unread
 
-    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
+    def find(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         if cluster_id in unread:
-            return unusual.SCHEMA.empty_table()
+            return ANOMALIES.empty_table()
         start, end, why = chosen.reach(cluster_id)
-        return unusual.anomalies(signals, settings, end, why, log_start=start)
+        return unusual.anomalies(rows, settings, end, why, log_start=start)
 
-    records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
-    types = ",".join(unusual.BASE_TYPES)
-    base = of_directories(spark, path, chosen.directories, "base", unusual.BASE_COLUMNS, mode="quarantine", types=types)
-    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS, mode="quarantine")
-    signals = (
-        records.mapInArrow(unusual.record_signals, signals_schema)
-        .unionAll(base.mapInArrow(unusual.base_signals, signals_schema))
-        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, signals_schema))
+    records = of_directories(spark, path, chosen.directories, "records", signals.COLUMNS, mode="quarantine")
+    types = ",".join(signals.BASE_TYPES)
+    topics = of_directories(
+        spark, path, chosen.directories, "base", signals.BASE_COLUMNS, mode="quarantine", types=types
     )
-    found = signals.groupBy("cluster_id").applyInArrow(find, schema)
+    checkpoints = table(spark, path, "checkpoints", signals.CHECKPOINT_COLUMNS, mode="quarantine")
+    made = (
+        records.mapInArrow(signals.record_signals, of_signals)
+        .unionAll(topics.mapInArrow(signals.base_signals, of_signals))
+        .unionAll(checkpoints.mapInArrow(signals.checkpoint_signals, of_signals))
+    )
+    found = made.groupBy("cluster_id").applyInArrow(find, schema)
     return with_rows(found, [unusual.unread(cluster_id, why) for cluster_id, why in unread.items()])
 
 
@@ -116,18 +122,18 @@ def timelines(spark: SparkSession, path: str) -> DataFrame:
     record of one replica with its JSON text, and a snapshot's records of brokers, topics and partitions."""
     chosen = choice(spark, path)
 
-    def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
+    def tell(key: tuple[pa.Scalar, ...], records: pa.Table, before: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         start, end, why = chosen.reach(cluster_id)
-        found = telling.timeline_or_why(cluster_id, records, base, end, why, log_start=start)
+        found = telling.timeline_or_why(cluster_id, records, before, end, why, log_start=start)
         return telling.PACKING.packed(cluster_id, found)
 
     def read(name: str, columns: tuple[str, ...], **options: str) -> DataFrame:
         return of_directories(spark, path, chosen.directories, name, columns, **options)
 
-    records = read("records", telling.COLUMNS, mode="quarantine")
-    base = read("base", telling.BASE_COLUMNS, mode="quarantine", types=",".join(telling.BASE_TYPES))
-    both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
+    records = read("records", history.COLUMNS, mode="quarantine")
+    before = read("base", base.BASE_COLUMNS, mode="quarantine", types=",".join(base.BASE_TYPES))
+    both = records.groupBy("cluster_id").cogroup(before.groupBy("cluster_id"))
     found = both.applyInArrow(tell, from_arrow_schema(PACKED))
     return with_rows(found, [telling.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastquorum.controller.planning import Limits
 from fastquorum.spark.engines.engine import Latencies
 from fastquorum.spark.engines.local_reads import LocalCluster, clusters_at, of_each
 from fastquorum.spark.engines.reads import Choice, pairs_of, unproven_of, why_not
@@ -14,10 +15,15 @@ from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.anomalies import signals
+from fastquorum.spark.pipelines.anomalies.findings import SCHEMA as ANOMALIES
+from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, AnomalySettings, Sensitivity
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.invariants import findings, whole
 from fastquorum.spark.pipelines.latency import comparing, files, merging, reading, report
 from fastquorum.spark.pipelines.packing import PACKED
+from fastquorum.spark.pipelines.placement import layouts
+from fastquorum.spark.pipelines.timeline import base, history
 from fastquorum.spark.stored.live_logs import settled_at
 from fastquorum.spark.stored.stores import store_of
 
@@ -39,12 +45,12 @@ class LocalEngine:
     def anomalies(
         self,
         path: str,
-        window_minutes: float = unusual.WINDOW_MINUTES,
-        sensitivity: str = unusual.Sensitivity.NORMAL,
+        window_minutes: float = WINDOW_MINUTES,
+        sensitivity: str = Sensitivity.NORMAL,
     ) -> pa.Table:
-        settings = unusual.AnomalySettings.of(window_minutes, sensitivity)
+        settings = AnomalySettings.of(window_minutes, sensitivity)
         found = of_each(path, self._threads, lambda each: _anomalies(each, settings))
-        return pa.concat_tables([unusual.SCHEMA.empty_table(), *found])
+        return pa.concat_tables([ANOMALIES.empty_table(), *found])
 
     def timelines(self, path: str) -> pa.Table:
         return pa.concat_tables([PACKED.empty_table(), *of_each(path, self._threads, _timeline)])
@@ -52,7 +58,7 @@ class LocalEngine:
     def placements(
         self,
         path: str,
-        limits: placing.Limits = placing.ALL,
+        limits: Limits = placing.ALL,
         *,
         keep_fenced: bool = False,
         at: int | None = None,
@@ -99,55 +105,51 @@ class LocalEngine:
 # --- of one cluster ---------------------------------------------------------------------------------------------------
 
 
-def _anomalies(cluster: LocalCluster, settings: unusual.AnomalySettings) -> pa.Table:
+def _anomalies(cluster: LocalCluster, settings: AnomalySettings) -> pa.Table:
     chosen = Choice.of(cluster.choice())
     for cluster_id, why in chosen.unread.items():
         return unusual.unread(cluster_id, why)
     its = chosen.directories
-    signals = pa.concat_tables(
+    made = pa.concat_tables(
         [
-            cluster.read(
-                "records", unusual.RECORD_COLUMNS, directories=its, mapped=(unusual.record_signals, unusual.SIGNALS)
-            ),
+            cluster.read("records", signals.COLUMNS, directories=its, mapped=(signals.record_signals, signals.SCHEMA)),
             cluster.read(
                 "base",
-                unusual.BASE_COLUMNS,
+                signals.BASE_COLUMNS,
                 directories=its,
-                mapped=(unusual.base_signals, unusual.SIGNALS),
-                types=",".join(unusual.BASE_TYPES),
+                mapped=(signals.base_signals, signals.SCHEMA),
+                types=",".join(signals.BASE_TYPES),
             ),
             cluster.read(
-                "checkpoints", unusual.CHECKPOINT_COLUMNS, mapped=(unusual.checkpoint_signals, unusual.SIGNALS)
+                "checkpoints", signals.CHECKPOINT_COLUMNS, mapped=(signals.checkpoint_signals, signals.SCHEMA)
             ),
         ]
     )
     start, end, unproven = chosen.reach(cluster.id)
-    return unusual.anomalies(signals, settings, end, unproven, log_start=start)
+    return unusual.anomalies(made, settings, end, unproven, log_start=start)
 
 
 def _timeline(cluster: LocalCluster) -> pa.Table:
     chosen = Choice.of(cluster.choice())
     for cluster_id, why in chosen.unread.items():
         return telling.unchecked(cluster_id, why)
-    records = cluster.read("records", telling.COLUMNS, directories=chosen.directories)
-    base = cluster.read(
-        "base", telling.BASE_COLUMNS, directories=chosen.directories, types=",".join(telling.BASE_TYPES)
-    )
+    records = cluster.read("records", history.COLUMNS, directories=chosen.directories)
+    before = cluster.read("base", base.BASE_COLUMNS, directories=chosen.directories, types=",".join(base.BASE_TYPES))
     start, end, unproven = chosen.reach(cluster.id)
-    found = telling.timeline_or_why(cluster.id, records, base, end, unproven, log_start=start)
+    found = telling.timeline_or_why(cluster.id, records, before, end, unproven, log_start=start)
     return telling.PACKING.packed(cluster.id, found)
 
 
-def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
+def _placement(cluster: LocalCluster, limits: Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
     chosen = Choice.of(cluster.choice(OfImage(at)))
     for cluster_id, why in chosen.unread.items():
         return placing.unchecked(cluster_id, why)
     partitions, brokers, configs = (
         _image(cluster, chosen, name, columns, at)
         for name, columns in (
-            ("partitions", placing.PARTITION_COLUMNS),
-            ("brokers", placing.BROKER_COLUMNS),
-            ("configs", placing.CONFIG_COLUMNS),
+            ("partitions", layouts.PARTITION_COLUMNS),
+            ("brokers", layouts.BROKER_COLUMNS),
+            ("configs", layouts.CONFIG_COLUMNS),
         )
     )
     if partitions.num_rows + brokers.num_rows + configs.num_rows == 0:

@@ -6,12 +6,12 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from fastquorum.controller.planning import Limits
 from fastquorum.spark.engines import image_jobs, jobs, run_jobs
 from fastquorum.spark.engines.engine import Latencies
 from fastquorum.spark.pipelines import audit_replicas
-from fastquorum.spark.pipelines.anomalies import Sensitivity
+from fastquorum.spark.pipelines.anomalies.settings import Sensitivity
 from fastquorum.spark.pipelines.invariants import findings
-from fastquorum.spark.pipelines.placement import Limits
 from fastquorum.spark.stored.live_logs import settled_at
 
 

@@ -13,45 +13,12 @@ import pyarrow as pa
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.anomalies import storms
 from fastquorum.spark.pipelines.anomalies.counting import minutes
-from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Anomaly, AnomalyKind, as_report, table_of
+from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, table_of
 from fastquorum.spark.pipelines.anomalies.gaps import snapshot_gaps
 from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
 from fastquorum.spark.pipelines.anomalies.mix import WINDOWS_MIN, mix_changes, mix_of
-from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, AnomalySettings, Sensitivity
-from fastquorum.spark.pipelines.anomalies.signals import (
-    BASE_COLUMNS,
-    BASE_TYPES,
-    CHECKPOINT_COLUMNS,
-    base_signals,
-    checkpoint_signals,
-    record_signals,
-    signals_of,
-)
-from fastquorum.spark.pipelines.anomalies.signals import COLUMNS as RECORD_COLUMNS
-from fastquorum.spark.pipelines.anomalies.signals import SCHEMA as SIGNALS
+from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
 from fastquorum.spark.pipelines.choosing import NOTHING, missing_count, with_unproven
-
-__all__ = [
-    "BASE_COLUMNS",
-    "BASE_TYPES",
-    "CHECKPOINT_COLUMNS",
-    "RECORD_COLUMNS",
-    "SCHEMA",
-    "SIGNALS",
-    "WINDOW_MINUTES",
-    "Anomaly",
-    "AnomalyKind",
-    "Sensitivity",
-    "AnomalySettings",
-    "anomalies",
-    "as_report",
-    "base_signals",
-    "checkpoint_signals",
-    "minutes",
-    "record_signals",
-    "signals_of",
-    "unread",
-]
 
 
 def anomalies(
@@ -62,7 +29,7 @@ def anomalies(
     *,
     log_start: int | None = None,
 ) -> pa.Table:
-    """Find what is unusual in the signals (SIGNALS) of one cluster's logs: findings, and what was looked at (SCHEMA).
+    """Find what is unusual in the signals of one cluster's logs: findings, and what was looked at (SCHEMA).
     `committed_end`: as of `chosen_of`. `unproven`: as of `choosing.CHOICE`, for what was looked at. `log_start`: where
     the log that is read begins, if that is known: what is missing is counted from there."""
     settings = settings or AnomalySettings.of()

@@ -71,14 +71,6 @@ _NAMES: Final = {
 }
 
 
-def signals_of(records: pa.Table, base: pa.Table | None = None, checkpoints: pa.Table | None = None) -> pa.Table:
-    """Return the signals (SCHEMA) of records with COLUMNS, and of the same logs' other tables."""
-    parts = [*record_signals(records.to_batches())]
-    parts += [] if base is None else base_signals(base.to_batches())
-    parts += [] if checkpoints is None else checkpoint_signals(checkpoints.to_batches())
-    return pa.Table.from_batches(parts, SCHEMA)
-
-
 def record_signals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the signals of records, batch by batch."""
     for batch in batches:

@@ -107,16 +107,6 @@ def codes_of(rows: pa.Table) -> Ints:
     return np.asarray(pc.index_in(rows["type"], pa.array(TYPES)).fill_null(-1), np.int64)
 
 
-def facts_of(records: pa.Table) -> pa.Table:
-    """Return the facts (SCHEMA) of records with COLUMNS, in the order of their log; other types are left out."""
-    return pa.Table.from_batches(list(record_facts(records.to_batches())), SCHEMA)
-
-
-def base_facts_of(base: pa.Table) -> pa.Table:
-    """Return the facts of table `base` (BASE_COLUMNS): what was before, and from where on the log is known."""
-    return pa.Table.from_batches(list(base_facts(base.to_batches())), SCHEMA)
-
-
 def record_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the facts of records, batch by batch."""
     behind: dict[str, int] = {}

@@ -5,39 +5,34 @@ is here makes tables of it. Needs pyarrow and numpy, and no JVM.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from fastquorum.controller.planning import Layout, Limits, Loss, loss_of_each, plan_moves
 from fastquorum.spark.pipelines.choosing import with_unproven
-from fastquorum.spark.pipelines.placement.layouts import (
-    BROKER_COLUMNS,
-    CONFIG_COLUMNS,
-    PARTITION_COLUMNS,
-    cluster_of,
-)
-from fastquorum.spark.pipelines.placement.parts import PACKING, Placement
-from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
-from fastquorum.spark.pipelines.placement.rows import broker_rows, loss_rows, move_rows
+from fastquorum.spark.pipelines.packing import Packing
+from fastquorum.spark.pipelines.placement.layouts import cluster_of
+from fastquorum.spark.pipelines.placement.rows import BROKERS, LOSSES, MOVES, broker_rows, loss_rows, move_rows
 from fastquorum.spark.pipelines.placement.summary import summary_of
 
-__all__ = [
-    "BROKER_COLUMNS",
-    "CONFIG_COLUMNS",
-    "PARTITION_COLUMNS",
-    "PACKING",
-    "Limits",
-    "Placement",
-    "as_report",
-    "unchecked",
-    "placement",
-    "placement_or_why",
-    "reassignment_text",
-]
-
-
 ALL: Final = Limits()
+
+
+class Placement(NamedTuple):
+    """Placement of one cluster."""
+
+    brokers: pa.Table
+    """A row for each broker, by id."""
+    losses: pa.Table
+    """A row for each broker, then for each rack."""
+    moves: pa.Table
+    """A row for each partition that is to change."""
+    summary: dict[str, Any]
+    """Summary for JSON. A cluster that could not be looked at has `unchecked`, why."""
+
+
+PACKING: Final = Packing(Placement, {"brokers": BROKERS, "losses": LOSSES, "moves": MOVES})
 
 
 def placement(
@@ -46,7 +41,7 @@ def placement(
     """Compute the placement of one cluster's image.
 
     Args:
-        partitions, brokers, configs: PARTITION_COLUMNS, BROKER_COLUMNS and CONFIG_COLUMNS of the tables of these names,
+        partitions, brokers, configs: as `layouts` has their columns, of the tables of these names,
             of one directory. Rows that tell of damage do not count, but are reported.
         keep_fenced: brokers that are registered and fenced will be back; else they are dead, and what they hold is
             to be elsewhere.

@@ -13,38 +13,17 @@ import pyarrow as pa
 from fastquorum.errors import ImageFailed, UsageError
 from fastquorum.spark.pipelines.choosing import with_unproven
 from fastquorum.spark.pipelines.packing import Packing
-from fastquorum.spark.pipelines.timeline.base import BASE_COLUMNS, BASE_TYPES, Based
+from fastquorum.spark.pipelines.timeline.base import Based
 from fastquorum.spark.pipelines.timeline.brokers import SCHEMA as BROKERS
 from fastquorum.spark.pipelines.timeline.brokers import broker_availability
 from fastquorum.spark.pipelines.timeline.events import SCHEMA as EVENTS
 from fastquorum.spark.pipelines.timeline.events import events
-from fastquorum.spark.pipelines.timeline.history import COLUMNS, History
-from fastquorum.spark.pipelines.timeline.lives import Event, LifeState, lives_of
-from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS, partition_availability
+from fastquorum.spark.pipelines.timeline.history import History
+from fastquorum.spark.pipelines.timeline.lives import lives_of
 from fastquorum.spark.pipelines.timeline.partitions import SCHEMA as PARTITIONS
+from fastquorum.spark.pipelines.timeline.partitions import partition_availability
 from fastquorum.spark.pipelines.timeline.states import states_of
-from fastquorum.spark.pipelines.timeline.summary import WORST, SummaryInputs, as_text, summary
-
-__all__ = [
-    "BASE_COLUMNS",
-    "BASE_TYPES",
-    "BROKERS",
-    "COLUMNS",
-    "CONDITIONS",
-    "EVENTS",
-    "PACKING",
-    "PARTITIONS",
-    "Event",
-    "History",
-    "LifeState",
-    "Timeline",
-    "as_report",
-    "as_text",
-    "based_timeline",
-    "unchecked",
-    "timeline",
-    "timeline_or_why",
-]
+from fastquorum.spark.pipelines.timeline.summary import WORST, SummaryInputs, summary
 
 
 class Timeline(NamedTuple):
@@ -66,8 +45,8 @@ PACKING: Final = Packing(Timeline, {"events": EVENTS, "partitions": PARTITIONS, 
 def timeline(
     records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None, worst: int = WORST
 ) -> Timeline:
-    """Make the timeline of one cluster's records, with COLUMNS. Arguments and errors as of `History.of`; ImageFailed
-    also for a change of a partition or broker that is not there, in a history of which all is known."""
+    """Make the timeline of one cluster's records. Arguments and errors as of `History.of`; ImageFailed also for a
+    change of a partition or broker that is not there, in a history of which all is known."""
     return _timeline_of(History.of(records, image, committed_end), worst)
 
 
@@ -79,8 +58,8 @@ def based_timeline(
     *,
     log_start: int | None = None,
 ) -> Timeline:
-    """Make the timeline of one cluster's records, with COLUMNS, and of table `base` of each replica, with BASE_COLUMNS
-    and at least BASE_TYPES. If the log begins with a snapshot, the timeline begins there. `log_start` as of `Based.of`,
+    """Make the timeline of one cluster's records, and of table `base` of each replica, with `base.BASE_COLUMNS` and at
+    least `base.BASE_TYPES`. If the log begins with a snapshot, the timeline begins there. `log_start` as of `Based.of`,
     errors as of `timeline`."""
     found = Based.of(records, base, committed_end, log_start)
     history = History.of(found.records, found.image, start_offset=found.start_offset)
