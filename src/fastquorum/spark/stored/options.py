@@ -203,11 +203,13 @@ def _in_range(name: str, value: str) -> int:
     return int(value)
 
 
-def _size(name: str, value: str) -> int:
-    size = _natural(name, value)
-    if size == 0:
-        raise UsageError(f"option {name} is 0", "it is a number of bytes")
-    return size
+def _positive(what: str) -> Callable[[str, str], int]:
+    def read(name: str, value: str) -> int:
+        if (number := _natural(name, value)) == 0:
+            raise UsageError(f"option {name} is 0", f"it is a number of {what}")
+        return number
+
+    return read
 
 
 def _names(name: str, value: str) -> tuple[str, ...]:
@@ -295,10 +297,6 @@ def _starting(name: str, value: str) -> int | Starting:
         return _natural(name, value)
 
 
-def _starting_or_earliest(texts: Mapping[str, str], name: str) -> int | Starting:
-    return _starting(name, texts[name].strip()) if name in texts else Starting.EARLIEST
-
-
 def _ends(name: str, value: str) -> dict[str, int]:
     try:
         ends = json.loads(value)
@@ -307,13 +305,6 @@ def _ends(name: str, value: str) -> dict[str, int]:
     if not isinstance(ends, dict) or not all(type(end) is int and 0 <= end <= _NUMBER_MAX for end in ends.values()):
         raise UsageError(f"option {name} is {value!r}", 'it is JSON, as {"/backup/n1": 3836}: offsets by directory')
     return ends
-
-
-def _count(name: str, value: str) -> int:
-    count = _natural(name, value)
-    if count == 0:
-        raise UsageError(f"option {name} is 0", "it is a number of offsets above 0")
-    return count
 
 
 def _flag(name: str, value: str) -> bool:
@@ -340,11 +331,11 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "diffFrom": ("diff_from", _or(None, _natural)),
     "committedEnds": ("committed_ends", _or({}, _ends)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
-    "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
+    "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _positive("bytes"))),
     "bootstrap": ("bootstrap", _or("", _addresses)),
     "timeout": ("timeout_s", _or(TIMEOUT_S, _seconds)),
     "committed": ("committed", _or(None, _committed)),
-    "startingOffset": ("starting_offset", _starting_or_earliest),
-    "maxOffsetsPerTrigger": ("offsets_max", _or(None, _count)),
+    "startingOffset": ("starting_offset", _or(Starting.EARLIEST, _starting)),
+    "maxOffsetsPerTrigger": ("offsets_max", _or(None, _positive("offsets above 0"))),
     "failOnDataLoss": ("fail_on_data_loss", _or(True, _flag)),
 }

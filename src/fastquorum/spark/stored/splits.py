@@ -96,13 +96,8 @@ def piece_between(log: FoundLog, segment: StoredSegment, start: Cut, end: Cut, *
     )
 
 
-def checkpoint_pieces(log: FoundLog) -> list[Piece]:
-    """Return a piece for each finished snapshot. It is whole: its records count only together."""
-    return [checkpoint_piece(log, each) for each in sorted(log.checkpoints)]
-
-
 def checkpoint_piece(log: FoundLog, checkpoint: Checkpoint) -> Piece:
-    """Return a piece that is one of the log's snapshots."""
+    """Return a piece that is one of the log's snapshots, whole: its records count only together."""
     path, end_offset, size_bytes = checkpoint.path, checkpoint.id.offset, checkpoint.size_bytes
     return Piece(log.cluster_id, log.node_id, log.directory, LogKind.METADATA, path, end_offset, 0, size_bytes)
 

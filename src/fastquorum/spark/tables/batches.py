@@ -19,7 +19,7 @@ from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Damage, Mode, PieceWalk, collected, rows_of
 from fastquorum.spark.stored.splits import Piece, log_pieces, packed
-from fastquorum.spark.tables.table import BOUNDS, Row, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, Row, Task, bounds_of, owner_columns, refuse_others
 from fastquorum.wire.records.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
@@ -123,12 +123,9 @@ def _holds_earlier(
 
 
 def _damaged(damage: Damage) -> Row:
-    piece = damage.piece
     return {
-        "cluster_id": piece.cluster_id,
-        "node_id": piece.node_id,
-        "directory": piece.directory,
-        "segment": piece.base_offset,
+        **owner_columns(damage.piece),
+        "segment": damage.piece.base_offset,
         "position": damage.position,
         "size_bytes": len(damage.data),
         "base_offset": damage.offset if damage.offset >= 0 else None,

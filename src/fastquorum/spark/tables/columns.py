@@ -53,15 +53,13 @@ def nodes(name: str) -> ObjectColumn:
 
 
 def uuids(name: str) -> ObjectColumn:
-    """An attribute that is a tuple of Uuids, or None. Few are meant many times: each is put into words once."""
+    """An attribute that is a tuple of Uuids, or None."""
     get = attrgetter(name)
 
     def make(things: Sequence[Any]) -> pa.Array:
         lists = [get(each) for each in things]
         ends = _ends([each or () for each in lists])
-        flat = list(itertools.chain.from_iterable(each or () for each in lists))
-        words = {each: str(each) for each in set(flat)}
-        texts = pa.array(list(map(words.__getitem__, flat)), pa.string())
+        texts = uuid_words(itertools.chain.from_iterable(each or () for each in lists))
         missing = np.fromiter((each is None for each in lists), np.bool_, len(lists))
         return pa.ListArray.from_arrays(pa.array(ends), texts, mask=pa.array(missing))
 
@@ -69,7 +67,7 @@ def uuids(name: str) -> ObjectColumn:
 
 
 def uuid_words(ids: Iterable[Uuid]) -> pa.Array:
-    """One for each, each put into words once."""
+    """One for each. Few are meant many times: each is put into words once."""
     flat = list(ids)
     words = {each: str(each) for each in set(flat)}
     return pa.array(list(map(words.__getitem__, flat)), pa.string())

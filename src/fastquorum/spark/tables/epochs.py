@@ -174,13 +174,9 @@ def _checkpoint_epochs(log: FoundLog) -> dict[int, int] | None:
 
 def _row(span: _Span, checkpoint: dict[int, int] | None) -> Row:
     return {
-        "epoch": span.epoch,
-        "start_offset": span.start_offset,
-        "end_offset": span.end_offset,
-        "records": span.records,
+        **span._asdict(),
         "first_timestamp": arrow.moment(span.first_ms),
         "last_timestamp": arrow.moment(span.last_ms),
-        "leader_id": span.leader_id,
         "checkpoint_start_offset": None if checkpoint is None else checkpoint.get(span.epoch),
         "checkpoint_agrees": None if checkpoint is None else checkpoint.get(span.epoch) == span.start_offset,
     }

@@ -26,7 +26,7 @@ from fastquorum.spark.stored.reading import Damage, Mode, rows_of
 from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces, packed
 from fastquorum.spark.stored.typed import RecordType, record_types, struct_column
 from fastquorum.spark.tables.base import base_of
-from fastquorum.spark.tables.table import BOUNDS, Task, bounds_of, refuse_others
+from fastquorum.spark.tables.table import BOUNDS, Task, bounds_of, owner_columns, refuse_others
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.records.row_layouts import ROW_TYPE_NAMES, record_layouts
 
@@ -193,12 +193,9 @@ def _of_topic(seen: _Seen, topic: str, ids: Sequence[str]) -> pa.Array:
 
 
 def _damaged(schema: pa.Schema, damage: Damage) -> pa.RecordBatch:
-    piece = damage.piece
     row = {
-        "cluster_id": piece.cluster_id,
-        "node_id": piece.node_id,
-        "directory": piece.directory,
-        "segment": piece.base_offset,
+        **owner_columns(damage.piece),
+        "segment": damage.piece.base_offset,
         "offset": damage.offset if damage.offset >= 0 else None,
         "value": damage.data,
         "error": damage.error,

@@ -151,7 +151,7 @@ def error_rows(error: FastQuorumError, options: ReadOptions, left_out: str = "th
         warnings.warn(f"{error}: {left_out} is left out", RuntimeWarning, stacklevel=2)
 
 
-def owner_columns(log: FoundLog) -> dict[str, Any]:
+def owner_columns(log: FoundLog | Piece) -> dict[str, Any]:
     """Return the columns of `arrow.OWNER`."""
     return {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory}
 

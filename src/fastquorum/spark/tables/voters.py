@@ -20,7 +20,7 @@ from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.logs import FoundLog
 from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.reading import Damage, Mode, handle_damage, rows_of
-from fastquorum.spark.stored.splits import Piece, checkpoint_pieces, log_pieces
+from fastquorum.spark.stored.splits import Piece, checkpoint_piece, log_pieces
 from fastquorum.spark.stored.store_disk import disk_of, file_of
 from fastquorum.spark.tables.table import BOUNDS, LogTable, Row, RowExtent, bounds_of
 from fastquorum.storage import names
@@ -139,7 +139,7 @@ def _static(log: FoundLog, mode: Mode) -> Iterator[_Set | Damage]:
 def _checkpoints(log: FoundLog, end_offset: int) -> list[tuple[Piece, OffsetAndEpoch]]:
     """Return the snapshots that have what the log, which ends there, does not. -1: its end is not known."""
     start_offset = log.begin_offset
-    found = list(zip(checkpoint_pieces(log), (each.id for each in sorted(log.checkpoints)), strict=True))
+    found = [(checkpoint_piece(log, each), each.id) for each in sorted(log.checkpoints)]
     before = [each for each in found if each[1].offset <= start_offset]
     behind = [each for each in found if each[1].offset > max(start_offset, end_offset)]
     if not before and start_offset > 0:
