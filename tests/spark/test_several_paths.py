@@ -11,7 +11,7 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.data import unpack_cluster
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.pipelines.latency.files import files_at, find_files
+from fastquorum.spark.pipelines.latency.files import files_at
 from fastquorum.spark.stored.logs import find, find_all
 from tests.wire.golden import CLUSTER
 
@@ -115,7 +115,7 @@ def test_results_of_load_are_found_beside_what_cannot_be_read(
     (tmp_path / "gone.json").symlink_to(tmp_path / "not-mounted")
     for way, paths in ways(tmp_path).items():
         text = ",".join(paths)
-        assert find_files(text) == [str(tmp_path / "run.json")], way
+        assert files_at(text).found == [str(tmp_path / "run.json")], way
         assert [path for path, _ in files_at(text).unread] == [str(tmp_path / "gone.json")], way
         assert main(["report", "latency", *paths, "--format", "json"]) == 1
         output = capsys.readouterr()

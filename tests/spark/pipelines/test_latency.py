@@ -18,7 +18,7 @@ from fastquorum.load.hdr import Histogram, Interval
 from fastquorum.load.reports import history
 from fastquorum.load.reports.files import write_hdr
 from fastquorum.spark.pipelines.latency.comparing import LatencyVerdict, compared
-from fastquorum.spark.pipelines.latency.files import find_files
+from fastquorum.spark.pipelines.latency.files import files_at
 from fastquorum.spark.pipelines.latency.merging import MERGED, merged
 from fastquorum.spark.pipelines.latency.reading import ROWS, rows_of, without_doubles
 from fastquorum.spark.pipelines.latency.report import as_report
@@ -111,7 +111,7 @@ def test_a_run_counts_once_though_its_histogram_log_lies_beside_it(tmp_path: Pat
     found = result(histogram=whole.encoded())
     history.save(str(tmp_path), found)
     write_hdr(str(tmp_path / "run"), found, [Interval(0.0, 1.0, one), Interval(1.0, 1.0, more)])
-    files = find_files(str(tmp_path))
+    files = files_at(str(tmp_path)).found
     assert [Path(each).suffix for each in files] == [".json", ".hlog"]  # percentiles alone cannot be merged
     both = without_doubles(pa.concat_tables([rows_of(each, Path(each).read_text()) for each in files]))
     (double,) = [row["file"] for row in both.to_pylist() if row["double_of"]]
@@ -178,14 +178,14 @@ def test_a_value_that_no_column_has_room_for_is_told_and_leaves_the_rest_alone(o
 def test_a_path_between_commas_is_not_the_root_of_all(tmp_path: Path) -> None:
     for text in ("", f"{tmp_path},", f"{tmp_path},,{tmp_path}"):
         with pytest.raises(UsageError, match="names no path between two commas"):
-            find_files(text)
+            files_at(text)
 
 
 def test_where_nothing_is_the_error_says_what_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there are no latencies at .*; name a result of"):
-        find_files(str(tmp_path))
+        files_at(str(tmp_path))
     (tmp_path / "a").write_text("{}")
-    assert find_files(str(tmp_path / "a")) == [str(tmp_path / "a")]
+    assert files_at(str(tmp_path / "a")).found == [str(tmp_path / "a")]
 
 
 # --- traces -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fastquorum.cli.main import main
-from fastquorum.spark.pipelines.latency.files import files_at, find_files
+from fastquorum.spark.pipelines.latency.files import files_at
 from fastquorum.storage.names import (
     EPOCH_CHECKPOINT,
     KAFKA_STATE,
@@ -192,7 +192,7 @@ def test_commands_end_whatever_lies_in_a_directory(
 def test_a_result_may_be_a_pipe_that_is_named_and_none_that_is_found(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text("{}")
     fifo(tmp_path / "two.json")
-    assert find_files(str(tmp_path)) == [str(tmp_path / "one.json")]
+    assert files_at(str(tmp_path)).found == [str(tmp_path / "one.json")]
     ((path, error),) = files_at(str(tmp_path)).unread
     assert (path, "is a FIFO" in str(error)) == (str(tmp_path / "two.json"), True)
-    assert find_files(str(tmp_path / "two.json")) == [str(tmp_path / "two.json")]
+    assert files_at(str(tmp_path / "two.json")).found == [str(tmp_path / "two.json")]

@@ -194,10 +194,10 @@ def _merged(choices: Iterable[Choice]) -> Choice:
 
 
 def _latency_rows(path: str) -> pa.Table:
-    """Every histogram of every run at a path. Errors as of `find_files`."""
+    """Every histogram of every run at a path. Errors as of `files_at`."""
     rows = [
         reading.rows_of(each, store_of(each).read_named(each).decode("utf-8", "replace"))
-        for each in files.find_files(path)
+        for each in files.files_at(path).found
     ]
     whole = pa.concat_tables([reading.ROWS.empty_table(), *rows])
     started: dict[Any, list[int]] = {}

@@ -31,7 +31,7 @@ def latency_rows(spark: SparkSession, path: str) -> DataFrame:
     Raises:
         UsageError, DirectoryError: there is no such file.
     """
-    found = files.find_files(path)
+    found = files.files_at(path).found
     named = spark.createDataFrame([(each,) for each in found], "file string")
     tasks = named.repartition(-(-len(found) // FILES_A_TASK))
 

@@ -6,7 +6,7 @@ committed is what a majority of the voters holds (`pipelines.voting`), or a snap
 (`pipelines.proofs`). What each replica is beside that, `pipelines.judging` says. Needs pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -81,6 +81,8 @@ SCHEMA: Final = pa.schema(
 goes."""
 
 
+NO_VOTE: Final = "{} has no vote: {}"
+"""The note on a directory of a voter's node that has no vote, and why."""
 _ACCUSATIONS: Final = frozenset({ReplicaVerdict.DIVERGENT, ReplicaVerdict.LACKING, ReplicaVerdict.UNDECIDED})
 
 
@@ -202,17 +204,13 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "behind": with_verdict(ReplicaVerdict.BEHIND),
         "replicas": rows,
         "notes": [
-            *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),
+            *_of_nameless([row for row in rows if row["cluster_id"] is None]),
             *_of_copies(rows),
-            *_of_each(rows, "no_vote", no_vote_text),
-            *_of_each(rows, "not_started", not_started_text),
+            *_of_each(rows, "no_vote", NO_VOTE),
+            *_of_each(rows, "not_started", "no node starts on {} as it is: {}"),
             *_of_nothing(rows),
         ],
     }
-
-
-def _is_unreadable(row: dict[str, Any]) -> bool:
-    return str(row["why"]).startswith(UNREADABLE)
 
 
 class Copies(NamedTuple):
@@ -227,13 +225,9 @@ class Copies(NamedTuple):
         return f"{' and '.join(self.directories)} are of node {self.node_id}, which has one vote"
 
 
-def copies_in(replicas: Iterable[ReplicaLog]) -> Iterator[Copies]:
-    """Yield the nodes that have several of these directories."""
-    return _copies_in((each.cluster_id, each.node_id, each.directory, each.no_vote) for each in replicas)
-
-
-def _copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) -> Iterator[Copies]:
-    """Yield the same from rows of cluster, node, directory, and why it has no vote: then it shares none."""
+def copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) -> Iterator[Copies]:
+    """Yield the nodes that have several directories, from rows of cluster, node, directory, and why that has no vote:
+    then it shares none."""
     found: dict[tuple[str | None, int], list[str]] = {}
     for cluster_id, node_id, directory, no_vote in named:
         if node_id is not None and no_vote is None:
@@ -244,25 +238,16 @@ def _copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) 
 
 
 def _of_copies(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for each in _copies_in((row["cluster_id"], row["node_id"], row["directory"], row["no_vote"]) for row in rows):
+    for each in copies_in((row["cluster_id"], row["node_id"], row["directory"], row["no_vote"]) for row in rows):
         yield {"cluster_id": each.cluster_id, "directories": len(each.directories), "text": each.text}
 
 
-def no_vote_text(directory: str, no_vote: str) -> str:
-    """Return the note on a directory of a voter's node that has no vote."""
-    return f"{directory} has no vote: {no_vote}"
-
-
-def not_started_text(directory: str, not_started: str) -> str:
-    """Return the note on a directory on which no node starts, whatever its log is like."""
-    return f"no node starts on {directory} as it is: {not_started}"
-
-
-def _of_each(rows: Sequence[dict[str, Any]], column: str, text: Callable[[str, str], str]) -> Iterator[dict[str, Any]]:
-    """Yield a note for each directory that has a value in a column; `text` makes it of both."""
+def _of_each(rows: Sequence[dict[str, Any]], column: str, text: str) -> Iterator[dict[str, Any]]:
+    """Yield a note for each directory that has a value in a column; `text` has both."""
     for row in rows:
         if row[column] is not None:
-            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": text(row["directory"], row[column])}
+            note = text.format(row["directory"], row[column])
+            yield {"cluster_id": row["cluster_id"], "directories": 1, "text": note}
 
 
 def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -282,7 +267,8 @@ def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the note on directories without meta.properties. They are judged together."""
+    """Return the note on readable directories without meta.properties. They are judged together."""
+    nameless = [row for row in nameless if not str(row["why"]).startswith(UNREADABLE)]
     if not nameless:
         return []
     count = len(nameless)
@@ -300,18 +286,5 @@ def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _row(replica: ReplicaLog, offsets: Ids, committed: int | None) -> dict[str, Any]:
     behind = 0 if replica.offset is None else int(replica.sizes[offsets >= replica.offset].sum())
-    return {
-        "cluster_id": replica.cluster_id,
-        "node_id": replica.node_id,
-        "directory": replica.directory,
-        "is_voter": replica.is_voter,
-        "verdict": replica.verdict.value,
-        "committed_end": committed,
-        "start_offset": replica.start_offset,
-        "end_offset": replica.end_offset,
-        "offset": replica.offset,
-        "bytes": behind,
-        "why": replica.why,
-        "no_vote": replica.no_vote,
-        "not_started": replica.not_started,
-    }
+    found = {"verdict": replica.verdict.value, "committed_end": committed, "bytes": behind}
+    return {name: found[name] if name in found else getattr(replica, name) for name in SCHEMA.names}

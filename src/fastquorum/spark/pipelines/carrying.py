@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -45,6 +46,11 @@ class ValueHistory(NamedTuple):
         found = np.searchsorted(self.owners * span + self.rows, owners * span + rows, side="right")
         last = np.minimum(found, len(self.owners) - 1)
         return np.where((found < len(self.owners)) & (self.owners[last] == owners), self.rows[last], -1)
+
+
+def ints(column: pa.ChunkedArray) -> Ints:
+    """Return a column as int64; -1 for null."""
+    return np.asarray(column.fill_null(-1).cast(pa.int64()), np.int64)
 
 
 def carried(values: Ints, starts: Ints) -> Ints:

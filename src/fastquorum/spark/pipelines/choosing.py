@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.audit_replicas import Audited, audit
 from fastquorum.spark.pipelines.candidates import OfImage, ReadCandidate, segments_of
-from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints, ints
 from fastquorum.spark.stored import arrow
 
 CHOICE: Final = pa.schema(
@@ -220,11 +220,6 @@ def _in_order(rows: Ints, offsets: Ints) -> Ints:
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
-
-
-def ints(column: pa.ChunkedArray) -> Ints:
-    """Return a column as int64; -1 for null."""
-    return np.asarray(column.fill_null(-1).cast(pa.int64()), np.int64)
 
 
 def select_rows(table: Any, wanted: Flags) -> Any:

@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fastquorum.spark.pipelines.carrying import Flags
 from fastquorum.spark.pipelines.replicas import ANYTHING, DAMAGED, INSIDE, NOTHING, Ids, ReplicaLog, ReplicaVerdict
 from fastquorum.spark.pipelines.torn import is_crash
 from fastquorum.spark.pipelines.voting import VoteResult, VoterKey, proven_ends
@@ -28,8 +28,6 @@ _TWO: Final = "another replica has other bytes of the same epoch there, and it i
 LATER: Final = (
     "its records there are of a later epoch than those that a majority has: it is not known which were committed"
 )
-
-Flags = npt.NDArray[np.bool_]
 
 
 class Reference(NamedTuple):
@@ -181,8 +179,8 @@ def _judge_other(
     is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == right.bodies[position]
     if mine & theirs or is_same_body:
         replica.judge(ReplicaVerdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
-    elif replica.snapshots and replica.snapshots[-1].offset > offset:
-        text = f"{why}, and its own snapshot is of all below {replica.snapshots[-1].offset}"
+    elif replica.snapshot_end > offset:
+        text = f"{why}, and its own snapshot is of all below {replica.snapshot_end}"
         replica.judge(ReplicaVerdict.DIVERGENT, offset, text)
     elif max(mine, default=-1) > max(theirs, default=-1):
         replica.judge(ReplicaVerdict.UNDECIDED, offset, LATER)
@@ -225,7 +223,7 @@ def _is_torn(replica: ReplicaLog, offset: int, committed: int | None) -> bool:
         offset,
         looks_torn=damage.is_torn or (damage.is_last and is_beyond),
         durable_end=replica.synced_end,
-        snapshot_end=replica.snapshots[-1].offset if replica.snapshots else 0,
+        snapshot_end=replica.snapshot_end,
     )
 
 

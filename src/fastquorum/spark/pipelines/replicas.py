@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastquorum.spark.pipelines.carrying import Flags, Ints, ints
 from fastquorum.spark.pipelines.torn import looks_torn
 from fastquorum.types import OffsetAndEpoch
 
@@ -26,7 +26,7 @@ INSIDE: Final = -4
 EMPTY: Final = "its log is empty"
 UNREADABLE: Final = "it cannot be read"
 
-Ids = npt.NDArray[np.int64]
+Ids = Ints
 
 
 class ReplicaVerdict(StrEnum):
@@ -189,14 +189,23 @@ class ReplicaLog:
         return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
 
 
+_STATED: Final = {
+    "durable_offset": "synced_end",
+    "committed_offset": "committed_end",
+    "last_epoch_start": "last_epoch_start",
+    "is_mark_lost": "is_mark_lost",
+    "refused": "refused",
+    "not_started": "not_started",
+    "own_directory_id": "directory_id",
+}
+"""Columns of rows that name directories, and what they are of a replica, where a row states them."""
+
+
 def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
     """Return the base offsets of the cluster's batches, ascending, and which replica has which batch there: each
     directory that any row names, the farthest first. `directory_rows`: rows that name directories, and may have
-    `snapshot_offset` and `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_offset`
-    and `committed_offset`, up to which all was synced and known to be committed, `durable_segment` and
-    `durable_position`, where the former is, `last_epoch_start`, the first offset of the last epoch that is stored,
-    `is_mark_lost`, `refused`, why a node would not start on its log, `not_started`, on what is beside that, or
-    `own_directory_id`, under which the directory was formatted."""
+    `snapshot_offset` and `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_segment`
+    and `durable_position`, where its durable mark is, and what `_STATED` has."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -205,24 +214,14 @@ def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[
     found += _without(offsets, found, rows)
     by_directory = {each.directory: each for each in found}
     for row in rows:
+        each = by_directory[row["directory"]]
         if row.get("snapshot_offset") is not None:
-            snapshot = OffsetAndEpoch(row["snapshot_offset"], row["snapshot_epoch"])
-            by_directory[row["directory"]].snapshots.append(snapshot)
+            each.snapshots.append(OffsetAndEpoch(row["snapshot_offset"], row["snapshot_epoch"]))
         if row.get("durable_offset") is not None:
-            by_directory[row["directory"]].synced_end = row["durable_offset"]
-            by_directory[row["directory"]].is_mark_of_log = _is_mark_of_log(batches, row)
-        if row.get("committed_offset") is not None:
-            by_directory[row["directory"]].committed_end = row["committed_offset"]
-        if row.get("refused") is not None:
-            by_directory[row["directory"]].refused = row["refused"]
-        if row.get("is_mark_lost"):
-            by_directory[row["directory"]].is_mark_lost = True
-        if row.get("not_started") is not None:
-            by_directory[row["directory"]].not_started = row["not_started"]
-        if row.get("own_directory_id") is not None:
-            by_directory[row["directory"]].directory_id = row["own_directory_id"]
-        if row.get("last_epoch_start") is not None:
-            by_directory[row["directory"]].last_epoch_start = row["last_epoch_start"]
+            each.is_mark_of_log = _is_mark_of_log(batches, row)
+        for column, name in _STATED.items():
+            if row.get(column) is not None:
+                setattr(each, name, row[column])
     for row in unreadable:
         by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
     for row in rows:
@@ -263,7 +262,7 @@ def _are_unreadable(batches: pa.Table) -> pa.ChunkedArray:
 def _with_batches(batches: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
     is_damaged = np.asarray(batches["error"].is_valid())
     names = ("base_offset", "last_offset", "epoch", "crc", "size_bytes")
-    contents = np.stack([_numbers(batches, name) for name in names])
+    contents = np.stack([ints(batches[name]) for name in names])
     ids = _numbered(contents, is_damaged)
     bodies = _numbered(contents[[0, 1, 3, 4]], is_damaged)
     directories = batches["directory"].combine_chunks().dictionary_encode()
@@ -285,7 +284,7 @@ def _with_batches(batches: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
         its_bodies = np.full(len(offsets), NOTHING, np.int64)
         placed[at], its_bodies[at], ends[at] = ids[good], bodies[good], contents[1, good] + 1
         at = np.searchsorted(offsets, base[mine])
-        sizes[at] = _numbers(batches, "size_bytes")[mine]
+        sizes[at] = ints(batches["size_bytes"])[mine]
         placed[_inside(offsets, held) & (placed == NOTHING)] = INSIDE
         # Where bytes were put in between, damage counts.
         placed[np.searchsorted(offsets, np.fromiter(damage, np.int64, len(damage)))] = DAMAGED
@@ -308,27 +307,27 @@ def _with_batches(batches: pa.Table) -> tuple[Ids, list[ReplicaLog]]:
     return offsets, found
 
 
-def _numbered(contents: Ids, is_damaged: npt.NDArray[np.bool_]) -> Ids:
+def _numbered(contents: Ids, is_damaged: Flags) -> Ids:
     """One number for each content; contents are columns."""
     _, found = np.unique(contents, axis=1, return_inverse=True)
     return np.where(is_damaged, DAMAGED, found.reshape(-1)).astype(np.int64)
 
 
-def _inside(offsets: Ids, held: Ids) -> npt.NDArray[np.bool_]:
+def _inside(offsets: Ids, held: Ids) -> Flags:
     """At which offsets a batch goes on that began earlier."""
     if not held.size:
         return np.zeros(len(offsets), np.bool_)
     at = np.searchsorted(held[1], offsets)
     last = np.minimum(at, held.shape[1] - 1)
-    found: npt.NDArray[np.bool_] = (at < held.shape[1]) & (held[0, last] < offsets)
+    found: Flags = (at < held.shape[1]) & (held[0, last] < offsets)
     return found
 
 
-def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.bool_]) -> dict[int, ReplicaDamage]:
+def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: Flags) -> dict[int, ReplicaDamage]:
     """Return the damage of one replica by itself, by offset; where there are several, the first. Two segments that both
     have an offset are damage, too."""
-    segments, positions = _numbers(rows, "segment"), _numbers(rows, "position")
-    claimed, sizes = _numbers(rows, "base_offset"), _numbers(rows, "size_bytes")
+    segments, positions = ints(rows["segment"]), ints(rows["position"])
+    claimed, sizes = ints(rows["base_offset"]), ints(rows["size_bytes"])
     order = np.lexsort((positions, segments))
     found: dict[int, ReplicaDamage] = {}
     end = overlapping = -1
@@ -370,11 +369,11 @@ def _without(offsets: Ids, others: Iterable[ReplicaLog], rows: Iterable[dict[str
     ]
 
 
-def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: Ids) -> Ids:
+def _bases(batches: pa.Table, is_damaged: Flags, owners: Ids) -> Ids:
     """Return where each row begins, as an offset. Of damage that is where what its replica has before it ends: the
     offset that damaged bytes claim may be anything, and no checksum covers it."""
-    base, last = _numbers(batches, "base_offset"), _numbers(batches, "last_offset")
-    segments, positions = _numbers(batches, "segment"), _numbers(batches, "position")
+    base, last = ints(batches["base_offset"]), ints(batches["last_offset"])
+    segments, positions = ints(batches["segment"]), ints(batches["position"])
     if not is_damaged.any():
         return base
     lowest = int(base[~is_damaged].min()) if not is_damaged.all() else 0
@@ -388,8 +387,3 @@ def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: Ids) ->
         first = np.where((before < 0) & (positions[mine] > 0), lowest, segments[mine])
         found[mine] = np.where(is_damaged[mine], np.maximum(np.maximum(before, first), 0), base[mine])
     return found
-
-
-def _numbers(table: pa.Table, name: str) -> Ids:
-    """A column as int64; -1 for null."""
-    return np.asarray(table[name].fill_null(-1).cast(pa.int64()), np.int64)

@@ -13,7 +13,7 @@ from fastquorum.spark.pipelines.anomalies.counting import median, minutes
 from fastquorum.spark.pipelines.anomalies.findings import Anomaly, AnomalyKind, when
 from fastquorum.spark.pipelines.anomalies.log import AnomalyLog
 from fastquorum.spark.pipelines.anomalies.settings import AnomalySettings
-from fastquorum.spark.pipelines.choosing import ints
+from fastquorum.spark.pipelines.carrying import ints
 
 _MINUTE_MS = 60_000
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.anomalies import signals
-from fastquorum.spark.pipelines.carrying import Flags, Ints
-from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of, ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints, ints
+from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of
 
 _NO_TIME = np.iinfo(np.int64).min
 

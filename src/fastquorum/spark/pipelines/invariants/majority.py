@@ -6,7 +6,7 @@ A leader commits what a majority has on its disks, where it stays. Source: Raft,
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.audit_replicas import audit, copies_in, no_vote_text
+from fastquorum.spark.pipelines.audit_replicas import NO_VOTE, audit, copies_in
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, FindingKind, LogFinding, LogOwner, table_of
 
 
@@ -24,9 +24,9 @@ def audit_majority(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
     replicas = sorted(audited.replicas, key=lambda each: each.directory)
     for each in replicas:
         if each.no_vote is not None:
-            note = LogFinding(FindingKind.NO_VOTE, no_vote_text(each.directory, each.no_vote), None)
+            note = LogFinding(FindingKind.NO_VOTE, NO_VOTE.format(each.directory, each.no_vote), None)
             tables.append(table_of([note], LogOwner(each.cluster_id, each.node_id, each.directory)))
-    for copies in copies_in(replicas):
+    for copies in copies_in((each.cluster_id, each.node_id, each.directory, each.no_vote) for each in replicas):
         logs = [LogOwner(copies.cluster_id, copies.node_id, each) for each in copies.directories]
         tables.append(table_of([LogFinding(FindingKind.COPIES, copies.text, None)], *logs))
     return pa.concat_tables(tables)

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import ImageFailed
-from fastquorum.spark.pipelines.choosing import ints, taken
+from fastquorum.spark.pipelines.carrying import ints
+from fastquorum.spark.pipelines.choosing import taken
 from fastquorum.spark.pipelines.invariants.brokers import audit_brokers
 from fastquorum.spark.pipelines.invariants.facts import (
     GAP,

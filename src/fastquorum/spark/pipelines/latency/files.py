@@ -39,11 +39,6 @@ def files_at(path: str) -> Files:
     return Files(sorted(found), sorted(unread, key=lambda each: each[0]))
 
 
-def find_files(path: str) -> list[str]:
-    """Return the files of `files_at`; its errors, too."""
-    return files_at(path).found
-
-
 def _look(path: str) -> tuple[set[str], list[tuple[str, DirectoryError]]]:
     found: set[str] = set()
     unread: list[tuple[str, DirectoryError]] = []

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of, ints
+from fastquorum.spark.pipelines.carrying import ints
+from fastquorum.spark.pipelines.choosing import ChosenReplica, chosen_of
 from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.lives import RECORDS
 from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, CREATION_RECORD, TOPIC_RECORD

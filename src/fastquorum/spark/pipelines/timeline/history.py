@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.pipelines.carrying import Ints
-from fastquorum.spark.pipelines.choosing import ChosenReplica, are_damaged, chosen_of, ints, missing_count, select_rows
+from fastquorum.spark.pipelines.carrying import Ints, ints
+from fastquorum.spark.pipelines.choosing import ChosenReplica, are_damaged, chosen_of, missing_count, select_rows
 from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.texts import parsed
