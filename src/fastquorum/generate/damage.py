@@ -16,18 +16,10 @@ from fastquorum.generate.planted import Planted
 from fastquorum.generate.writing import DraftBatch, append
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchInfo, Kernels
 from fastquorum.sim.prng import Prng
+from fastquorum.storage import names
 from fastquorum.storage.log.epochs import parse_epochs
 from fastquorum.storage.log.log import Log
 from fastquorum.storage.log.mark import LogPosition, read_mark, write_mark
-from fastquorum.storage.names import (
-    EPOCH_CHECKPOINT,
-    LOG_DIRECTORY,
-    index_name,
-    join,
-    parse_checkpoint,
-    parse_segment,
-    segment_name,
-)
 from fastquorum.types import NodeId, Offset
 
 LATER_MS: Final = 1
@@ -55,19 +47,19 @@ class Victim:
     @property
     def bases(self) -> list[Offset]:
         """The base offsets of its segments, ascending."""
-        names = (parse_segment(name) for name in self.disk.list(LOG_DIRECTORY))
-        return [base for base in names if base is not None]
+        found = (names.parse_segment(name) for name in self.disk.list(names.LOG_DIRECTORY))
+        return [base for base in found if base is not None]
 
     @property
     def checkpoint_ends(self) -> frozenset[Offset]:
-        found = (parse_checkpoint(name) for name in self.disk.list(LOG_DIRECTORY))
+        found = (names.parse_checkpoint(name) for name in self.disk.list(names.LOG_DIRECTORY))
         return frozenset(each.offset for each in found if each is not None)
 
     def path(self, name: str) -> str:
-        return os.path.join(self.disk.root, LOG_DIRECTORY, name)
+        return os.path.join(self.disk.root, names.LOG_DIRECTORY, name)
 
     def segment(self, base: Offset) -> bytes:
-        return self.disk.read_file(join(LOG_DIRECTORY, segment_name(base)))
+        return self.disk.read_file(names.join(names.LOG_DIRECTORY, names.segment_name(base)))
 
     def infos(self, base: Offset) -> list[BatchInfo]:
         return self.kernels.batch_headers(self.segment(base), verify_crc=False)
@@ -89,7 +81,7 @@ class Victim:
             end_ms=info.max_timestamp_ms,
             epoch=info.leader_epoch,
             node_id=self.node_id,
-            segment=segment_name(base),
+            segment=names.segment_name(base),
         )
 
 
@@ -102,7 +94,7 @@ def divergence(victim: Victim) -> Planted:
     chosen = [each for each in infos[len(infos) // 2 :] if each.last_offset + 1 not in covered] or infos[:1]
     for info in chosen:
         _stamp_later(victim.kernels, data, info)
-    _rewrite(victim.path(segment_name(base)), data)
+    _rewrite(victim.path(names.segment_name(base)), data)
     return victim.planted(Kind.DIVERGENCE, chosen[0], chosen[-1].last_offset + 1, base)
 
 
@@ -133,7 +125,7 @@ def bit_flip(victim: Victim) -> Planted:
     info = infos[len(infos) // 4 + victim.prng.randrange(max(len(infos) // 2, 1))]
     at = victim.prng.between(info.position + BATCH_HEADER_BYTES, info.position + info.size_bytes - 1)
     data[at] ^= 1 << victim.prng.randrange(8)
-    _rewrite(victim.path(segment_name(base)), data)
+    _rewrite(victim.path(names.segment_name(base)), data)
     return victim.planted(Kind.BIT_FLIP, info, info.last_offset + 1, base)
 
 
@@ -141,8 +133,8 @@ def missing_segment(victim: Victim) -> Planted:
     """Remove one segment, with its index."""
     base = victim.pick_inner()
     infos = victim.infos(base)
-    os.unlink(victim.path(segment_name(base)))
-    os.unlink(victim.path(index_name(base)))
+    os.unlink(victim.path(names.segment_name(base)))
+    os.unlink(victim.path(names.index_name(base)))
     return victim.planted(Kind.MISSING_SEGMENT, infos[0], infos[-1].last_offset + 1, base)
 
 
@@ -150,13 +142,13 @@ def torn_end(victim: Victim) -> Planted:
     """Cut the last batch short, as when a machine stops in a write to a segment that is not known to be synced."""
     base = victim.bases[-1]
     last = victim.infos(base)[-1]
-    os.truncate(victim.path(segment_name(base)), last.position + last.size_bytes // 2)
-    os.unlink(victim.path(index_name(base)))  # which a log has once it is closed
-    epochs = parse_epochs(victim.disk.read_file(join(LOG_DIRECTORY, EPOCH_CHECKPOINT)))
-    mark = read_mark(victim.disk, victim.kernels, LOG_DIRECTORY)
+    os.truncate(victim.path(names.segment_name(base)), last.position + last.size_bytes // 2)
+    os.unlink(victim.path(names.index_name(base)))  # which a log has once it is closed
+    epochs = parse_epochs(victim.disk.read_file(names.join(names.LOG_DIRECTORY, names.EPOCH_CHECKPOINT)))
+    mark = read_mark(victim.disk, victim.kernels, names.LOG_DIRECTORY)
     assert mark is not None
     at = LogPosition(base, base, 0)
-    write_mark(victim.disk, victim.kernels, LOG_DIRECTORY, at, epochs, mark.start_offset)
+    write_mark(victim.disk, victim.kernels, names.LOG_DIRECTORY, at, epochs, mark.start_offset)
     return victim.planted(Kind.TORN_END, last, last.last_offset + 1, base)
 
 
@@ -166,7 +158,7 @@ def turn_epoch_back(victim: Victim, planted: Planted) -> None:
     base = max(each for each in victim.bases if each <= planted.offset)
     for info in victim.infos(base):
         if info.base_offset == planted.offset:
-            with open(victim.path(segment_name(base)), "r+b") as file:
+            with open(victim.path(names.segment_name(base)), "r+b") as file:
                 file.seek(info.position + _EPOCH_AT)
                 file.write(planted.epoch.to_bytes(4, "big"))
 

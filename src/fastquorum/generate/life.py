@@ -170,6 +170,12 @@ class OrdinaryLife:
                 return key
         return None
 
+    def whole(self) -> PartitionKey:
+        """Return what `pick_whole` does; in a calm time partitions are whole."""
+        key = self.pick_whole()
+        assert key is not None, "in a calm time partitions are whole"
+        return key
+
     def shrink(self, key: PartitionKey) -> NodeId:
         """Remove the last follower from a partition's ISR; return that follower."""
         partition = self.sim_brokers.partition(key)

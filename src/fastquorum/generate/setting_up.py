@@ -15,7 +15,6 @@ from fastquorum.generate.calendar import MINUTE, Calendar
 from fastquorum.generate.instant_controller import InstantController
 from fastquorum.generate.sim_brokers import FEATURES, SimulatedBrokers
 from fastquorum.sim.prng import Prng
-from fastquorum.types import NodeId
 from fastquorum.wire.messages.brokers import ControllerRegistrationRequest
 from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -88,12 +87,9 @@ def register_controllers(controller: InstantController, calendar: Calendar, prng
 def start_brokers(calendar: Calendar, sim_brokers: SimulatedBrokers) -> None:
     """Plan the starts of all brokers, one after another."""
     for number, broker_id in enumerate(sim_brokers.ids):
-        _start_broker(calendar, sim_brokers, broker_id, 10 * SECOND + number * BROKERS_OVER_US // len(sim_brokers.ids))
-
-
-def _start_broker(calendar: Calendar, sim_brokers: SimulatedBrokers, broker_id: NodeId, at_us: int) -> None:
-    calendar.at(at_us, lambda: sim_brokers.start(broker_id))
-    calendar.at(at_us + 2 * SECOND, lambda: sim_brokers.unfence(broker_id))
+        at_us = 10 * SECOND + number * BROKERS_OVER_US // len(sim_brokers.ids)
+        calendar.at(at_us, partial(sim_brokers.start, broker_id))
+        calendar.at(at_us + 2 * SECOND, partial(sim_brokers.unfence, broker_id))
 
 
 def topic_requests(prng: Prng, sizes: list[int], factor: int) -> list[CreateTopicsRequest]:

@@ -4,7 +4,8 @@ They are taken at equal distances, the last one interval before the end. The log
 removed at the end, as retention would do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from fastquorum.config import SECOND
@@ -44,15 +45,12 @@ class PlannedSnapshots:
         for number in range(1, self._count):
             at_us = number * hours * HOUR // self._count + life.prng.randrange(20 * SECOND)
             if not self._gap_after < number <= self._gap_after + GAP:
-                life.calendar.at(at_us, self._taker(number))
+                life.calendar.at(at_us, partial(self._take, number))
 
     @property
     def keep_from(self) -> OffsetAndEpoch:
         """The earliest snapshot that is kept."""
         return self.taken[self._count // 6 - 1]
-
-    def _taker(self, number: int) -> Callable[[], None]:
-        return lambda: self._take(number)
 
     def _take(self, number: int) -> None:
         controller, image = self._life.controller, self._life.controller.image
@@ -62,8 +60,7 @@ class PlannedSnapshots:
             image = self._without_a_member(image)
         self.taken.append(controller.writer.snapshot(image, KRAFT_VERSION, controller.voters, controller.now_ms))
         if number == self._gap_after:
-            gap = begun(controller, Kind.SNAPSHOT_GAP)
-            self.planted.append(gap)
+            self.planted.append(begun(controller, Kind.SNAPSHOT_GAP))
 
     def _without_a_member(self, image: Image) -> Image:
         """Return the image with one ISR shorter than in the log."""
@@ -73,11 +70,9 @@ class PlannedSnapshots:
             partition = life.sim_brokers.partition(key)
             if len(partition.isr) > 1:
                 break
-        planted = begun(life.controller, Kind.SNAPSHOT_DIFFERS)
-        planted.name(life.controller, key)
+        planted = begun(life.controller, Kind.SNAPSHOT_DIFFERS, key)
         planted.end_offset = planted.offset
-        follower = next(each for each in reversed(partition.isr) if each != partition.leader)
-        planted.broker = follower
+        planted.broker = follower = next(each for each in reversed(partition.isr) if each != partition.leader)
         shorter = partition._replace(isr=tuple(each for each in partition.isr if each != follower))
         self.planted.insert(0, planted)
         level, with_elr = life.controller.state.level, image.features.is_elr_enabled

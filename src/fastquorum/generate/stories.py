@@ -33,9 +33,7 @@ def election_storm(life: OrdinaryLife) -> Planted:
 
 def flapping_broker(life: OrdinaryLife) -> Planted:
     planted = begun(life.controller, Kind.FLAPPING_BROKER)
-    key = life.pick_whole()
-    assert key is not None, "in a calm time partitions are whole"
-    planted.broker = broker_id = life.sim_brokers.partition(key).leader
+    planted.broker = broker_id = life.sim_brokers.partition(life.whole()).leader
 
     def flap() -> None:
         life.restart(broker_id, FLAP_DOWN_US, is_crash=True, rejoin_us=MINUTE // 2)
@@ -45,10 +43,8 @@ def flapping_broker(life: OrdinaryLife) -> Planted:
 
 
 def isr_churn(life: OrdinaryLife) -> Planted:
-    planted = begun(life.controller, Kind.ISR_CHURN)
-    key = life.pick_whole()
-    assert key is not None, "in a calm time partitions are whole"
-    planted.name(life.controller, key)
+    key = life.whole()
+    planted = begun(life.controller, Kind.ISR_CHURN, key)
 
     def churn() -> None:
         follower = life.shrink(key)

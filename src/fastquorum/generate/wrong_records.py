@@ -27,22 +27,10 @@ WRONG_BROKER_EPOCH: Final = 3
 REPAIR_US: Final = 5 * SECOND
 
 
-def _whole(life: OrdinaryLife) -> PartitionKey:
-    key = life.pick_whole()
-    assert key is not None, "in a calm time partitions are whole"
-    return key
-
-
-def _planted(life: OrdinaryLife, kind: Kind, key: PartitionKey) -> Planted:
-    planted = begun(life.controller, kind)
-    planted.name(life.controller, key)
-    return planted
-
-
 def leader_not_in_isr(life: OrdinaryLife) -> Planted:
     """Let a follower lead that is not in the ISR."""
-    key = _whole(life)
-    planted, partition = _planted(life, Kind.LEADER_NOT_IN_ISR, key), life.sim_brokers.partition(key)
+    key = life.whole()
+    planted, partition = begun(life.controller, Kind.LEADER_NOT_IN_ISR, key), life.sim_brokers.partition(key)
     planted.broker = leader = partition.replicas[-1]
     isr = [each for each in partition.isr if each != leader]
     wrong = PartitionChangeRecord(partition_id=key.partition_id, topic_id=key.topic_id, leader=leader, isr=isr)
@@ -54,8 +42,8 @@ def leader_not_in_isr(life: OrdinaryLife) -> Planted:
 
 def isr_outside_replicas(life: OrdinaryLife) -> Planted:
     """Add a broker without a replica to an ISR."""
-    key = _whole(life)
-    planted, partition = _planted(life, Kind.ISR_OUTSIDE_REPLICAS, key), life.sim_brokers.partition(key)
+    key = life.whole()
+    planted, partition = begun(life.controller, Kind.ISR_OUTSIDE_REPLICAS, key), life.sim_brokers.partition(key)
     planted.broker = next(each for each in life.sim_brokers.ids if each not in partition.replicas)
     isr = [*partition.isr, planted.broker]
     life.controller.append([PartitionChangeRecord(partition_id=key.partition_id, topic_id=key.topic_id, isr=isr)])
@@ -66,8 +54,8 @@ def isr_outside_replicas(life: OrdinaryLife) -> Planted:
 
 def partition_epoch_jump(life: OrdinaryLife) -> Planted:
     """Repeat a partition's record with an epoch far above."""
-    key = _whole(life)
-    planted, state = _planted(life, Kind.PARTITION_EPOCH_JUMP, key), life.controller.state
+    key = life.whole()
+    planted, state = begun(life.controller, Kind.PARTITION_EPOCH_JUMP, key), life.controller.state
     partition = life.sim_brokers.partition(key)
     later = partition._replace(partition_epoch=partition.partition_epoch + EPOCH_JUMP)
     record = partition_record(
@@ -99,8 +87,8 @@ def broker_epoch_not_offset(life: OrdinaryLife) -> Planted:
 
 def fenced_leads(life: OrdinaryLife) -> Planted:
     """Kill and fence a broker; one partition that it leads gets another leader only a second later."""
-    key = _whole(life)
-    planted, broker_id = _planted(life, Kind.FENCED_LEADS, key), life.sim_brokers.partition(key).leader
+    key = life.whole()
+    planted, broker_id = begun(life.controller, Kind.FENCED_LEADS, key), life.sim_brokers.partition(key).leader
     planted.broker = broker_id
     left: list[Message] = []
 
@@ -116,9 +104,8 @@ def fenced_leads(life: OrdinaryLife) -> Planted:
         planted.end_offset, planted.end_ms = life.controller.end_offset, life.controller.now_ms
         life.controller.append(left)
 
-    life.calendar.after(
-        SESSION_US + SECOND, lambda: life.controller.tamper_with_next(tamper)
-    )  # just before the fencing
+    # Just before the fencing.
+    life.calendar.after(SESSION_US + SECOND, lambda: life.controller.tamper_with_next(tamper))
     life.restart(broker_id, 2 * MINUTE, is_crash=True)
     life.calendar.after(SESSION_US + 2 * SECOND, repair)
     return planted
