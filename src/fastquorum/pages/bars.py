@@ -2,19 +2,8 @@
 
 from collections.abc import Iterator
 
+from fastquorum.pages import frame
 from fastquorum.pages.chart import Bar, Bars
-from fastquorum.pages.frame import (
-    CHARACTER,
-    RIGHT,
-    WIDTH,
-    Field,
-    labels_width,
-    legend,
-    legend_rows,
-    row_label,
-    title_of,
-    x_axis,
-)
 from fastquorum.pages.scales import Range
 from fastquorum.pages.text import number, plain, shown
 
@@ -27,20 +16,20 @@ _BOTTOM = 48
 def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
     """Return the height of the picture and its lines, without the frame."""
     drawn = chart.bars[: chart.rows_max]
-    left = labels_width([bar.label for bar in drawn])
+    left = frame.labels_width([bar.label for bar in drawn])
     has_legend = len(chart.keys) > 1
-    top = _TOP + (18.0 * legend_rows(chart.keys, left) + 8 if has_legend else 0)
+    top = _TOP + (18.0 * frame.legend_rows(chart.keys, left) + 8 if has_legend else 0)
     labels = [_label_of(bar) for bar in drawn]
-    behind = CHARACTER * max((len(text) for text in labels), default=0) + 12
-    field = Field(left, top, max(WIDTH - RIGHT - behind, left + 120), top + _PITCH * len(drawn) + 4)
+    behind = frame.CHARACTER * max((len(text) for text in labels), default=0) + 12
+    field = frame.Field(left, top, max(frame.WIDTH - frame.RIGHT - behind, left + 120), top + _PITCH * len(drawn) + 4)
     ends = [end for bar in drawn for end in _ends(bar)]
     x = Range(chart.x, ends)
 
     def lines() -> Iterator[str]:
-        yield title_of(chart.title, 4)
+        yield frame.title_of(chart.title, 4)
         if has_legend:
-            yield from legend(chart.keys, left)
-        yield from x_axis(x, chart.x.label, field)
+            yield from frame.legend(chart.keys, left)
+        yield from frame.x_axis(x, chart.x.label, field)
         for nth, (bar, text) in enumerate(zip(drawn, labels, strict=True)):
             yield from _bar(chart, bar, text, x, field, top + _PITCH * nth + 4)
         zero = field.across(x, 0.0)
@@ -60,8 +49,8 @@ def _label_of(bar: Bar) -> str:
     return bar.text or number(sum(bar.values))
 
 
-def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: Field, down: float) -> Iterator[str]:
-    yield row_label(bar.label, field.left, down + _THICK - 3)
+def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: frame.Field, down: float) -> Iterator[str]:
+    yield frame.row_label(bar.label, field.left, down + _THICK - 3)
     begin, right = 0.0, field.across(x, 0.0)
     for key, value in zip(chart.keys, bar.values, strict=True):
         end = begin + value

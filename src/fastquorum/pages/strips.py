@@ -4,19 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fastquorum.pages import frame
 from fastquorum.pages.chart import Axis, Band, Strip, Strips
-from fastquorum.pages.frame import (
-    RIGHT,
-    WIDTH,
-    Field,
-    labels_width,
-    legend,
-    legend_rows,
-    marks_above,
-    row_label,
-    title_of,
-    x_axis,
-)
 from fastquorum.pages.scales import Range, moment
 from fastquorum.pages.text import plain, shown
 
@@ -34,31 +23,31 @@ _CELLS: Final = 200
 
 def strips_left(chart: Strips) -> float:
     """Return the width that the labels need."""
-    return labels_width([strip.label for strip in chart.strips[: chart.rows_max]])
+    return frame.labels_width([strip.label for strip in chart.strips[: chart.rows_max]])
 
 
 def strips_of(chart: Strips, left: float) -> tuple[float, Iterator[str]]:
     """Return the height of the picture and its lines, without the frame. `left`: where the field begins."""
     drawn = chart.strips[: chart.rows_max]
-    top = 40.0 + 18 * legend_rows(chart.keys, left) + (_ABOVE if chart.marks else 0)
-    field = Field(left, top, WIDTH - RIGHT, top + _PITCH * len(drawn) + 4)
+    top = 40.0 + 18 * frame.legend_rows(chart.keys, left) + (_ABOVE if chart.marks else 0)
+    field = frame.Field(left, top, frame.WIDTH - frame.RIGHT, top + _PITCH * len(drawn) + 4)
     ends = [end for strip in drawn for span in strip.spans for end in (span.begin, span.end)]
     x = Range(chart.x, [*ends, *(mark.x for mark in chart.marks)])
 
     def lines() -> Iterator[str]:
-        yield title_of(chart.title, 4)
-        yield from legend(chart.keys, left)
-        yield from x_axis(x, chart.x.label, field)
-        yield from marks_above(chart.marks, x, field)
+        yield frame.title_of(chart.title, 4)
+        yield from frame.legend(chart.keys, left)
+        yield from frame.x_axis(x, chart.x.label, field)
+        yield from frame.marks_above(chart.marks, x, field)
         for nth, strip in enumerate(drawn):
             down = top + _PITCH * nth + 4
-            yield row_label(strip.label, left, down + _THICK - 3)
+            yield frame.row_label(strip.label, left, down + _THICK - 3)
             yield from _strip(chart, strip, (x, field), down)
 
     return field.floor + _BOTTOM, lines()
 
 
-def _span(chart: Strips, label: str, span: Band, where: tuple[Range, Field], down: float) -> str:
+def _span(chart: Strips, label: str, span: Band, where: tuple[Range, frame.Field], down: float) -> str:
     x, field = where
     begin, end = field.across(x, span.begin), field.across(x, span.end)
     width = max(end - begin, _SEEN)
@@ -77,7 +66,7 @@ def _reach(axis: Axis, span: Band) -> str:
     return f"{span.begin:,.0f} to {span.end:,.0f}"
 
 
-def _strip(chart: Strips, strip: Strip, where: tuple[Range, Field], down: float) -> Iterator[str]:
+def _strip(chart: Strips, strip: Strip, where: tuple[Range, frame.Field], down: float) -> Iterator[str]:
     """Draw the worse spans last, so that they cover the others. Many spans are drawn as one path."""
     if len(strip.spans) <= _SPANS_MAX:
         for span in sorted(strip.spans, key=lambda span: span.key):

@@ -12,19 +12,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastquorum.spark.pipelines import proofs
 from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, judge_stale, reference_of
-from fastquorum.spark.pipelines.proofs import (
-    Shortage,
-    compare_epochs,
-    compare_known,
-    compare_mark,
-    compare_newest,
-    compare_own,
-    find_lacking,
-    find_loss,
-    newest_proof,
-    raised_by,
-)
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, ReplicaLog, ReplicaVerdict, replicas_of
 from fastquorum.spark.pipelines.voting import VoteResult, VoterKey, elect, node_of, nodes_of, seats_of
@@ -97,7 +86,7 @@ class Audited(NamedTuple):
     voters: frozenset[VoterKey]
     seats: frozenset[VoterKey | None]
     """Voters that have a directory here; None: other directories."""
-    shortage: Shortage | None = None
+    shortage: proofs.Shortage | None = None
     """Committed records that no majority holds any longer; None: there are none."""
 
     @property
@@ -126,17 +115,17 @@ def audit(batches: pa.Table, directory_rows: pa.Table) -> Audited:
     won = elect(offsets, replicas, nodes, known)
     seats = _find_voters(replicas, nodes, won)
     for each in replicas:
-        compare_own(each)
+        proofs.compare_own(each)
     shared = won.end
     right = reference_of(offsets, replicas, seats, won, shared or 0)
-    proof = newest_proof(replicas, differ(replicas, right), won)
+    proof = proofs.newest_proof(replicas, differ(replicas, right), won)
     if proof is not None:
-        won, known_end = raised_by(proof, replicas, won)
+        won, known_end = proofs.raised_by(proof, replicas, won)
         seats = _find_voters(replicas, nodes, won)
         right = reference_of(offsets, replicas, seats, won, known_end)
     for each in replicas:
         if each.unreadable is None:
-            find_loss(each)
+            proofs.find_loss(each)
     voters = [(each, seat) for each, seat in zip(replicas, seats, strict=True) if each.is_voter]
     lost = {seat for each, seat in voters if each.has_lost}
     end = won.end
@@ -144,13 +133,13 @@ def audit(batches: pa.Table, directory_rows: pa.Table) -> Audited:
     why_open = LOST if lost and len(lost | holders) >= won.majority else NOBODY if shared is None else None
     judge(offsets, replicas, won, right, won.end, why_open)
     if won.end is not None:
-        compare_newest(replicas, won.end)
+        proofs.compare_newest(replicas, won.end)
     for each in replicas:
         judge_stale(each, won.end)
-        compare_epochs(each)
-        compare_known(each)
-        compare_mark(each)
-    shortage = None if proof is None else find_lacking(replicas, seats, won, proof)
+        proofs.compare_epochs(each)
+        proofs.compare_known(each)
+        proofs.compare_mark(each)
+    shortage = None if proof is None else proofs.find_lacking(replicas, seats, won, proof)
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(seats), shortage)
 
 
