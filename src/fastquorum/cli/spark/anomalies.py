@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.spark.pipelines.anomalies.findings import as_report
 
     report = {**as_report(found), **inputs._asdict()}
-    shared.hand_out(arguments, report, found, page_of, show)
+    shared.hand_out(arguments, lambda: report, lambda: found, page_of, show)
     return 1 if inputs.left_out else verdict(report)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastquorum.cli.spark import shared
 from fastquorum.cli.terminal.output import print_table
-from fastquorum.spark.pages.audit_invariants import page_of
+from fastquorum.spark.pages.audit_invariants import page_of, subject_of
 
 SHOWN_MAX: Final = 20
 """Findings of a kind on the screen; a file has all."""
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         "empty_clusters": findings.empty_clusters(found, logs),
         "passed_over": passed_over,
     }
-    shared.hand_out(arguments, report, found, page_of, show)
+    shared.hand_out(arguments, lambda: report, lambda: found, page_of, show)
     return 1 if report["violations"] or report["empty_clusters"] else 0
 
 
@@ -72,14 +72,9 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _row(row: dict[str, Any]) -> tuple[object, ...]:
-    of = "-"
-    if row["topic_id"] is not None:
-        of = str(row["topic"] or row["topic_id"]) + ("" if row["partition"] is None else f"-{row['partition']}")
-    elif row["broker_id"] is not None:
-        of = f"broker {row['broker_id']}"
     says = str(row["says"])
     if row["before"] is not None:
         says += f"; before, since offset {row['before_offset']}: {row['before']}"
     nodes = ",".join("?" if each is None else str(each) for each in row["node_ids"])
     numbers = ("-" if row[name] is None else row[name] for name in ("offset", "epoch"))
-    return (row["cluster_id"], row["kind"], *numbers, nodes, of, says)
+    return (row["cluster_id"], row["kind"], *numbers, nodes, subject_of(row), says)

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.spark.pipelines.audit_replicas import as_report
 
     report = {**as_report(audited), "passed_over": passed_over}
-    shared.hand_out(arguments, report, audited, page_of, show)
+    shared.hand_out(arguments, lambda: report, lambda: audited, page_of, show)
     return 1 if report["divergent"] or report["lacking_committed"] or report["undecided"] else 0
 
 

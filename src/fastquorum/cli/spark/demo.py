@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     report["seconds"] = round(time.monotonic() - began, 1)
     is_complete = not any("unchecked" in each for each in report["timeline"]["clusters"])
     report["ok"] = is_complete and not report["audit"]["divergent"] and len(report["audit"]["uncommitted_tails"]) == 1
-    shared.hand_out(arguments, report, {}, page_of, _show)
+    shared.hand_out(arguments, lambda: report, dict, page_of, _show)
     return 0 if report["ok"] else 1
 
 

@@ -1,16 +1,13 @@
 """`fastquorum spark image-diff`: what changed in each cluster between two offsets, or differs between two clusters."""
 
 import argparse
-from functools import partial
 from typing import Any, Final
 
 from fastquorum.cli.spark import shared
 from fastquorum.cli.terminal.arguments import natural
-from fastquorum.cli.terminal.output import print_json, print_table
-from fastquorum.cli.terminal.outputs import Outputs
+from fastquorum.cli.terminal.output import print_table
 from fastquorum.errors import UsageError
-from fastquorum.pages import write_page
-from fastquorum.spark.pages import image_diff as pages
+from fastquorum.spark.pages.image_diff import CHANGES_MAX, page_of
 from fastquorum.spark.stored.paths import split_by_commas
 
 _SHOWN: Final = 50
@@ -57,22 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
             rows = engine.image_diff_between(path, arguments.other, arguments.end, everything=everything)
     from fastquorum.spark.pipelines.image_diff import as_report
 
-    def report_of(changes_max: int | None = None) -> dict[str, Any]:
-        return {**as_report(rows, changes_max=changes_max), **inputs._asdict()}
+    def report_of(**most: int) -> dict[str, Any]:
+        return {**as_report(rows, **most), **inputs._asdict()}
 
-    outputs = Outputs()
-    shared.hand_out_files(arguments, outputs, report_of, lambda: rows)
-    if arguments.html:
-        page_report = partial(report_of, changes_max=pages.CHANGES_MAX)
-        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(page_report())))
-    report = report_of(changes_max=None if arguments.format == "json" else _SHOWN)
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
-        shared.show_passed_over(report)
-    outputs.check_complete()
-    return 1 if inputs.left_out or any(cluster["errors"] for cluster in report["clusters"]) else 0
+    on_page, on_screen = ({"changes_max": most} for most in (CHANGES_MAX, _SHOWN))
+    shown = shared.hand_out(arguments, report_of, lambda: rows, page_of, show, on_page=on_page, on_screen=on_screen)
+    return 1 if inputs.left_out or any(cluster["errors"] for cluster in shown["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:

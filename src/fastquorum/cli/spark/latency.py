@@ -8,7 +8,7 @@ from fastquorum.cli.terminal.arguments import number
 from fastquorum.cli.terminal.output import print_table
 from fastquorum.meant import one_of
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.pages.latency import page_of
+from fastquorum.spark.pages.latency import interval, page_of, ratio, us
 from fastquorum.spark.stored.paths import split_by_commas
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     merged, compared, errors, doubles = found
     report = as_report(merged, by, compared=compared, errors=[*unread, *errors], doubles=doubles)
-    shared.hand_out(arguments, report, merged if compared is None else compared, page_of, show)
+    tables = merged if compared is None else compared
+    shared.hand_out(arguments, lambda: report, lambda: tables, page_of, show)
     return 1 if unread or report["slower"] or not report["latencies"] else 0
 
 
@@ -83,7 +84,7 @@ def show(report: dict[str, Any]) -> None:
     """For people."""
     by = report["by"]
     rows = [
-        (*_group(row, by), row["runs"], f"{row['count']:,}", *(_us(row[name]) for name in _FIGURES))
+        (*_group(row, by), row["runs"], f"{row['count']:,}", *(us(row[name]) for name in _FIGURES))
         for row in report["latencies"]
     ]
     heads = (*(each.upper() for each in by), "WHAT", "ROLE")
@@ -107,11 +108,11 @@ def _show_comparison(report: dict[str, Any], heads: tuple[str, ...]) -> None:
             *_group(row, report["by"]),
             row["percentile"],
             f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
-            _us(row["before_us"]),
-            _us(row["after_us"]),
-            "-" if row["ratio"] is None else f"{row['ratio']:.3f}",
-            "-" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}",
-            "-" if row["p"] is None else f"{row['p']:.3f}",
+            us(row["before_us"]),
+            us(row["after_us"]),
+            ratio(row["ratio"]),
+            interval(row),
+            ratio(row["p"]),
             row["verdict"],
         )
         for row in report["comparison"]
@@ -126,7 +127,3 @@ def _show_comparison(report: dict[str, Any], heads: tuple[str, ...]) -> None:
 
 def _group(row: dict[str, Any], by: list[str]) -> tuple[str, ...]:
     return (*(row["group"][name] or "-" for name in by), row["what"], row["role"] or "-")
-
-
-def _us(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"

@@ -3,17 +3,14 @@
 import argparse
 import os
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli.spark import shared
 from fastquorum.cli.terminal.arguments import natural, number
-from fastquorum.cli.terminal.output import print_json, print_table
-from fastquorum.cli.terminal.outputs import Outputs
+from fastquorum.cli.terminal.output import print_table
 from fastquorum.errors import UsageError
-from fastquorum.pages import write_page
 from fastquorum.pages.new_files import new_directory, new_file
-from fastquorum.spark.pages import placement as pages
+from fastquorum.spark.pages.placement import LOSSES_MAX, MOVES_MAX, page_of
 
 if TYPE_CHECKING:
     from fastquorum.spark.pipelines.placement import Placement
@@ -77,20 +74,16 @@ def run(arguments: argparse.Namespace) -> int:
     def report(**most: int) -> dict[str, Any]:
         return {**as_report(found, **most), **inputs._asdict()}
 
-    outputs = Outputs()
-    shared.hand_out_files(arguments, outputs, report, lambda: PACKING.tables(found))
-    if arguments.html:
-        page_report = partial(report, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
-        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(page_report())))
-    if arguments.format == "json":
-        print_json(report())
-    else:
-        show(report(moves_max=_SHOWN, losses_max=_SHOWN))
-        shared.show_passed_over(inputs._asdict())
-    if arguments.reassignment_json:
-        # Last: an error here does not cost the report.
-        _write_moves(arguments.reassignment_json, found)
-    outputs.check_complete()
+    shared.hand_out(
+        arguments,
+        report,
+        lambda: PACKING.tables(found),
+        page_of,
+        show,
+        on_page={"moves_max": MOVES_MAX, "losses_max": LOSSES_MAX},
+        on_screen={"moves_max": _SHOWN, "losses_max": _SHOWN},
+        last=lambda: _write_moves(arguments.reassignment_json, found),
+    )
     from fastquorum.spark.pipelines.choosing import could_look
 
     summaries = [each.summary for _, each in found]
@@ -98,8 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_whole and not any(each.get("errors") for each in summaries) else 1
 
 
-def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
+def _write_moves(path: str | None, found: "list[tuple[str | None, Placement]]") -> None:
     """UsageError, and no plan is written, if one file would have to hold more than one cluster's."""
+    if not path:
+        return
     moving = [(cluster_id, each) for cluster_id, each in found if each.moves.num_rows]
     if not moving:
         print(f"{path} is not written: there is nothing to move", file=sys.stderr)
@@ -153,15 +148,15 @@ def _show_cluster(cluster: dict[str, Any]) -> None:
         f"under-replicated, {now['replicas_on_inactive']:,} replicas on brokers that are not active, "
         f"{now['rack_violations']:,} partitions share a rack"
     )
-    rows = [(_what(name), *_shown(now[name]), *_shown(after[name])) for name in now if name.endswith("_per_broker")]
+    rows = [
+        (name.removesuffix("_per_broker"), *_shown(now[name]), *_shown(after[name]))
+        for name in now
+        if name.endswith("_per_broker")
+    ]
     print_table(("A BROKER'S", "MIN", "MEAN", "MAX", "MIN AFTER", "MEAN AFTER", "MAX AFTER"), rows)
     _show_brokers(cluster["brokers"])
     _show_losses(cluster)
     _show_moves(cluster["moves"], plan)
-
-
-def _what(name: str) -> str:
-    return name.removesuffix("_per_broker")
 
 
 def _shown(shares: dict[str, Any]) -> tuple[str, str, str]:

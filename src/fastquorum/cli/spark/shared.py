@@ -204,35 +204,42 @@ def show_passed_over(report: dict[str, Any]) -> None:
 
 def hand_out(
     arguments: argparse.Namespace,
-    report: dict[str, Any],
-    tables: Any,
+    report: Callable[..., dict[str, Any]],
+    tables: Callable[[], Any],
     page_of: Callable[[dict[str, Any]], Page],
     show: Callable[[dict[str, Any]], None],
-) -> None:
-    """All that is asked for: --out, --append, --html, and JSON or, for people, what `show` prints. `tables`: as of
-    `write`."""
+    *,
+    on_page: Mapping[str, int] | None = None,
+    on_screen: Mapping[str, int] | None = None,
+    last: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """All that is asked for: --out, --append, --html, and JSON or, for people, what `show` prints. Only what these need
+    is put together. Return the report that was shown.
+
+    Args:
+        report: takes how much of its parts it has at most, as `on_page` and `on_screen` say it.
+        tables: as of `_write`.
+        last: what else there is to do, once the report is shown: an error there does not cost it.
+    """
     outputs = Outputs()
-    hand_out_files(arguments, outputs, lambda: report, lambda: tables)
-    if arguments.html is not None:
-        outputs.write("--html", lambda: write_page(arguments.html, page_of(report)))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
-        show_passed_over(report)
-    outputs.check_complete()
-
-
-def hand_out_files(
-    arguments: argparse.Namespace, outputs: Outputs, report: Callable[[], dict[str, Any]], tables: Callable[[], Any]
-) -> None:
-    """--out and --append, as they are asked for; only what these need is put together."""
     out = arguments.out
     if out is not None:
         is_json = out.endswith(_JSON)
         outputs.write("--out", lambda: _write(out, {} if is_json else tables(), report() if is_json else {}))
     if arguments.append is not None:
         outputs.write("--append", lambda: _append(arguments, tables()))
+    if arguments.html is not None:
+        outputs.write("--html", lambda: write_page(arguments.html, page_of(report(**(on_page or {})))))
+    if arguments.format == "json":
+        shown = report()
+        print_json(shown)
+    else:
+        shown = report(**(on_screen or {}))
+        show(shown)
+        show_passed_over(shown)
+    last()
+    outputs.check_complete()
+    return shown
 
 
 def _report_of(arguments: argparse.Namespace) -> str:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             seeds_a_task=arguments.seeds_a_task,
         ).toArrow()
     report = as_report(rows)
-    shared.hand_out(arguments, report, rows, page_of, show)
+    shared.hand_out(arguments, lambda: report, lambda: rows, page_of, show)
     return 1 if report["failed"] else 0
 
 

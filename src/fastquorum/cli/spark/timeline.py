@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     found = PACKING.unpacked(packed)
     report = {**as_report(found), **inputs._asdict()}
-    shared.hand_out(arguments, report, PACKING.tables(found), page_of, show)
+    shared.hand_out(arguments, lambda: report, lambda: PACKING.tables(found), page_of, show)
     return 0 if could_look(report["clusters"]) and not inputs.left_out else 1
 
 

@@ -78,7 +78,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
             row["kind"],
             text(row["offset"]),
             listed([text(each) for each in row["node_ids"]]),
-            _of(row),
+            subject_of(row),
             row["says"]
             + (f"; before, since offset {text(row['before_offset'])}: {row['before']}" if row["before"] else ""),
         ]
@@ -90,7 +90,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     return Table(header, cells, left=(0, 1, 3, 4, 5))
 
 
-def _of(row: dict[str, Any]) -> str:
+def subject_of(row: dict[str, Any]) -> str:
+    """Return the partition, topic or broker that a finding is of; "-": it is of none."""
     if row["topic_id"] is not None:
         return str(row["topic"] or row["topic_id"]) + ("" if row["partition"] is None else f"-{row['partition']}")
     return "-" if row["broker_id"] is None else f"broker {row['broker_id']}"

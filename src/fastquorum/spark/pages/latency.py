@@ -65,7 +65,7 @@ def _figures(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part
             *_group(row, named),
             text(row["runs"]),
             text(row["count"]),
-            *(_us(row[name]) for name in _FIGURES),
+            *(us(row[name]) for name in _FIGURES),
             *(row[name] or "" for name in notes),
         ]
         for row in rows
@@ -129,11 +129,11 @@ def _comparison(report: dict[str, Any]) -> Iterator[Part]:
             *_group(row, named),
             _short(row["percentile"]),
             f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
-            _us(row["before_us"]),
-            _us(row["after_us"]),
-            _ratio(row["ratio"]),
-            _interval(row),
-            _ratio(row["p"]),
+            us(row["before_us"]),
+            us(row["after_us"]),
+            ratio(row["ratio"]),
+            interval(row),
+            ratio(row["p"]),
             row["verdict"],
         ]
         for row in [*measured, *(row for row in rows if row["ratio"] is None)]
@@ -146,22 +146,22 @@ def _bar(row: dict[str, Any], named: Sequence[str], keys: Sequence[str]) -> Bar:
     verdict = row["verdict"] if row["verdict"] in _VERDICTS else _OTHER.name
     parts = [_label(row, named)] if named else []
     label = ", ".join([text(row["what"]), *([row["role"]] if row["role"] else []), *parts, _short(row["percentile"])])
-    return Bar(label, [change if key == verdict else 0.0 for key in keys], f"{change:+.1f} % ({_interval(row)})")
+    return Bar(label, [change if key == verdict else 0.0 for key in keys], f"{change:+.1f} % ({interval(row)})")
 
 
-def _interval(row: dict[str, Any]) -> str:
-    return "-" if row["low"] is None else f"{_ratio(row['low'])} to {_ratio(row['high'])}"
+def interval(row: dict[str, Any]) -> str:
+    return "-" if row["low"] is None else f"{ratio(row['low'])} to {ratio(row['high'])}"
 
 
 def _group(row: dict[str, Any], by: Sequence[str]) -> list[str]:
     return [*(text(row["group"][name]) for name in by), text(row["what"]), row["role"] or "-"]
 
 
-def _ratio(value: float | None) -> str:
+def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _us(value: float | None) -> str:
+def us(value: float | None) -> str:
     return "-" if value is None else f"{value:,.1f}"
 
 
