@@ -60,7 +60,6 @@ class InstantController:
 
     @property
     def state(self) -> ControllerState:
-        """The state of the active controller."""
         assert self._state is not None, "nobody leads"
         return self._state
 

@@ -33,8 +33,7 @@ class Planted:
     """The name of the file, if a file is wrong."""
 
     def as_json(self, cluster_id: str, directory: str) -> dict[str, Any]:
-        """Return the entry as JSON, with the fields in their order; `directory` is the cluster's, `replica` one below
-        it."""
+        """Return the entry as JSON, with the fields in their order; `directory` is the cluster's."""
         fields = dataclasses.asdict(self)
         return {
             "cluster_id": cluster_id,
@@ -47,7 +46,6 @@ class Planted:
 
 
 def replica_name(node_id: NodeId) -> str:
-    """Return the name of a replica's directory."""
     return f"controller-{node_id}"
 
 

@@ -48,7 +48,6 @@ class PermanentTopics:
         return len(self._ends)
 
     def pick(self, controller: InstantController, prng: Prng) -> PartitionKey:
-        """Return a random partition."""
         number = prng.randrange(self.partition_count)
         at = bisect_right(self._ends, number)
         before = self._ends[at - 1] if at else 0
@@ -115,7 +114,6 @@ def topic_requests(prng: Prng, sizes: list[int], factor: int) -> list[CreateTopi
 
 
 def create(controller: InstantController, request: CreateTopicsRequest) -> None:
-    """Create all topics."""
     answer = controller.ask(request)
     assert isinstance(answer, CreateTopicsResponse)
     refused = [each for each in answer.topics if each.error_code]

@@ -55,7 +55,6 @@ class LogWriter:
         self._add(DraftBatch(data, base, base + len(values), epoch, timestamp_ms))
 
     def append_control(self, messages: Sequence[Message], epoch: Epoch, timestamp_ms: int) -> None:
-        """Append one control batch."""
         base = self.end_offset
         data = control.encode_batch(self._kernels, messages, base, epoch, timestamp_ms)
         self._add(DraftBatch(data, base, base + len(messages), epoch, timestamp_ms))
@@ -120,7 +119,6 @@ class LogWriter:
 
 
 def append(log: Log, batch: DraftBatch) -> None:
-    """Append a batch at the log's end."""
     log.append_batch(
         batch.data,
         base_offset=batch.base_offset,

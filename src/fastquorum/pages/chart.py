@@ -89,8 +89,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One horizontal bar, of as many parts as the chart has keys; `text` stands behind it, its length if there is
-    none."""
+    """One horizontal bar, of as many parts as the chart has keys; behind it stands `text`, else its length."""
 
     label: str
     values: Sequence[float]

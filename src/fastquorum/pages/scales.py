@@ -92,7 +92,6 @@ class Range:
 
 
 def ranges(chart: Chart) -> tuple[Range, Range]:
-    """Return the ranges of both axes."""
     points = [point for series in chart.series for point in series.points]
     marks = [mark.x for mark in chart.marks]
     return Range(chart.x, [x for x, _ in points] + marks), Range(chart.y, [y for _, y in points])

@@ -41,5 +41,4 @@ def cut_off(chart: AnyChart) -> int:
 
 
 def left_out(chart: AnyChart) -> int:
-    """Return how many rows were left out of the chart."""
     return 0 if isinstance(chart, Chart) else chart.left_out

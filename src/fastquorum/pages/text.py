@@ -8,8 +8,7 @@ _CUT: Final = "…"
 
 
 def visible(text: str) -> str:
-    """With nothing in it that cannot be seen, as what turns the direction of writing, or that no file may hold: such
-    stands as Python writes it."""
+    """With what cannot be seen, turns the direction of writing, or no file may hold, as Python writes it."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

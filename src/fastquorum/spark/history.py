@@ -49,8 +49,7 @@ def append_history(directory: str, command: str, tables: Any, now: datetime | No
 
 
 def check_history(directory: str, command: str) -> None:
-    """Raise UsageError if the runs that are there are said to be of another command, what is there cannot be read, or
-    it is a node's."""
+    """Raise UsageError if what is there is said to be of another command, cannot be read, or is a node's."""
     for place in (directory, os.path.dirname(os.path.abspath(directory))):
         if os.path.lexists(os.path.join(place, META_PROPERTIES)):
             raise UsageError(f"{place} is a node's data directory", "name another directory for the history")

@@ -55,8 +55,7 @@ class FastQuorumSource(DataSource):
         return reader
 
     def _scan(self) -> "TableScan":
-        """UsageError, as `TableScan.of`. Imported here: every session imports this module to learn that there is such a
-        source."""
+        """UsageError, as `TableScan.of`. Imported here: every session imports this module, to learn of the source."""
         from fastquorum.spark.scan import TableScan
 
         return TableScan.of(dict(self.options))

@@ -60,7 +60,6 @@ def verdict(report: dict[str, Any]) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
     for cluster in report["clusters"]:
         findings = [each for each in report["findings"] if each["cluster_id"] == cluster["cluster_id"]]
         print(f"cluster {cluster['cluster_id']}: {len(findings)} findings")

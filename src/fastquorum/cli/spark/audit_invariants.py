@@ -46,7 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
     shown: dict[str, int] = {}
     rows = []
     found = [*report["violations"], *report["notes"]]

@@ -81,7 +81,6 @@ def _groups(text: str) -> tuple[str, ...]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
     by = report["by"]
     rows = [
         (*_group(row, by), row["runs"], f"{row['count']:,}", *(us(row[name]) for name in _FIGURES))

@@ -255,8 +255,7 @@ def _append(arguments: argparse.Namespace, tables: Any) -> None:
 
 
 def _write(path: str, tables: Any, report: dict[str, Any]) -> None:
-    """The report as JSON, or as Parquet, by the name of what is asked for: an Arrow table, or several by their names,
-    each in a directory of its own."""
+    """The report as JSON, or as Parquet, by its name: an Arrow table, or several, each in a directory of its own."""
     if path.endswith(_JSON):
         with new_file(path) as file:
             file.write(json.dumps(report, indent=1) + "\n")

@@ -56,7 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
     for row in report["failed"]:
         print(
             f"seed {row['seed']}: {row['invariant']} broken at {row['virtual_us']} us by node {row['node_id']}: "

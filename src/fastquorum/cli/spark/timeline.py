@@ -37,7 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
     from fastquorum.spark.pipelines.timeline.summary import as_text
 
     for cluster in report["clusters"]:

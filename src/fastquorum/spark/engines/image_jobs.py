@@ -31,8 +31,7 @@ def placements(
     keep_fenced: bool = False,
     at: int | None = None,
 ) -> DataFrame:
-    """All that `placement` tells of each cluster, packed (`pipelines.packing.PACKED`). Shuffled, by cluster, is a row
-    for each partition."""
+    """All that `placement` tells of each cluster, packed (PACKED). Shuffled by cluster is a row for each partition."""
     chosen = choice(spark, path, OfImage(at))
     unproven = chosen.unproven
 

@@ -62,8 +62,7 @@ class LocalCluster(NamedTuple):
         return pa.Table.from_batches([batch for each in batches for batch in each], schema)
 
     def directory_rows(self) -> pa.Table:
-        """Return what else is known of the directories (`audit_replicas.DIRECTORY_COLUMNS`, and
-        `choosing.LOG_KIND`)."""
+        """Return what else is known of the directories (`audit_replicas.DIRECTORY_COLUMNS`, and LOG_KIND)."""
         present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND))
         snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
         return auditing.joined(self.read("voters", auditing.VOTER_COLUMNS), present, snapshots)

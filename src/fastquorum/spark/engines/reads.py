@@ -56,7 +56,6 @@ class Choice(NamedTuple):
         return self.starts.get(cluster_id), self.ends.get(cluster_id), self.unproven.get(cluster_id)
 
     def of_cluster(self, cluster_id: str | None) -> "Choice":
-        """Return the choice for one cluster alone."""
         owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
         starts, ends = ({cluster_id: each.get(cluster_id)} for each in (self.starts, self.ends))
         return Choice(list(owners), starts, ends, owners, {}, {})

@@ -47,11 +47,9 @@ _KEPT_COLUMNS: Final = (
 )
 DIRECTORY_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", *_KEPT_COLUMNS)
 """Columns of rows that name directories, with what is known besides batches: a good snapshot, from table `checkpoints`;
-where the log's files begin, up to where they were synced and known to be committed, and where the last epoch begins
-that is stored beside them."""
+where the log's files begin, up to where they were synced and known to be committed, and where the last epoch begins."""
 PRESENT_COLUMNS: Final = (*arrow.OWNER, *_KEPT_COLUMNS)
-"""Columns that are read from table `quorum_state`, which has a row for each directory, so that one without a single
-batch is judged, too."""
+"""Columns that are read from table `quorum_state`, which has a row for each directory, one without a batch, too."""
 SNAPSHOT_COLUMNS: Final = (*arrow.OWNER, "offset", "epoch", "is_good")
 """Columns that are read from table `checkpoints`."""
 SCHEMA: Final = pa.schema(
@@ -66,8 +64,7 @@ SCHEMA: Final = pa.schema(
 )
 """One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there.
 `no_vote`: why a directory of a voter's node has no vote; null: it has one, or its node is no voter.
-`not_started`: why its node would not start on what its directory has beside the log; null: it would, as far as that
-goes."""
+`not_started`: why its node would not start on what its directory has beside the log; null: it would, for that."""
 
 
 NO_VOTE: Final = "{} has no vote: {}"
@@ -97,8 +94,7 @@ class Audited(NamedTuple):
 
 def audit_cluster(batches: pa.Table, directory_rows: pa.Table) -> pa.Table:
     """Judge all replicas of one cluster. `batches` has BATCH_COLUMNS, and `directory_rows` VOTER_COLUMNS or all of
-    DIRECTORY_COLUMNS. A directory without batches is a replica that holds nothing; its row may have no more than its
-    name."""
+    DIRECTORY_COLUMNS. A directory without batches is a replica that holds nothing; its row may have only its name."""
     audited = audit(batches, directory_rows)
     replicas = sorted(audited.replicas, key=lambda each: each.directory)
     rows = [_row(each, audited.offsets, audited.committed) for each in replicas]
@@ -146,8 +142,7 @@ def audit(batches: pa.Table, directory_rows: pa.Table) -> Audited:
 def _find_voters(
     replicas: Sequence[ReplicaLog], nodes: Sequence[VoterKey | None], won: VoteResult
 ) -> list[VoterKey | None]:
-    """Set for each replica whether it is a voter's, and return the voter as which it votes; None: nothing of it can be
-    read, or it has no vote."""
+    """Set for each replica whether it is a voter's; return the voter as which it votes, None if it has no vote."""
     votes_by = {each.id: each.directory_id for each in won.voters}
     for each, seat in zip(replicas, seats_of([node_of(each) for each in replicas], won.voters), strict=True):
         each.is_voter, each.no_vote = seat is not None, None
@@ -215,8 +210,7 @@ class Copies(NamedTuple):
 
 
 def copies_in(named: Iterable[tuple[str | None, int | None, str, str | None]]) -> Iterator[Copies]:
-    """Yield the nodes that have several directories, from rows of cluster, node, directory, and why that has no vote:
-    then it shares none."""
+    """Yield the nodes that have several directories with a vote, from cluster, node, directory, and why it has none."""
     found: dict[tuple[str | None, int], list[str]] = {}
     for cluster_id, node_id, directory, no_vote in named:
         if node_id is not None and no_vote is None:

@@ -46,8 +46,7 @@ class ReadCandidate(NamedTuple):
 
     @classmethod
     def of_records(cls, replica: ReplicaLog, reach: int, committed: int) -> Self:
-        """Assess a replica whose records are read. `reach`: up to where it holds what is committed, whatever happened
-        to it in between."""
+        """Assess a replica whose records are read. `reach`: up to where it holds what is committed, with any holes."""
         end = _committed_end(replica, reach, committed)
         known_from = _first_known(replica)
         holes = _holes(replica, (replica.start_offset if known_from is None else known_from, end))

@@ -32,8 +32,7 @@ CHOICE: Final = pa.schema(
     ]
 )
 """A directory whose records are to be read, where its log begins, whatever became of that, and up to where. Where none
-could be chosen, each directory, without these, and in `unread` why. `unproven`: why what is read may not be committed;
-null: it is."""
+could be chosen, each directory, without these, and in `unread` why. `unproven`: why what is read may be uncommitted."""
 NOTHING: Final = "none of its logs has a record to look at"
 
 
@@ -152,7 +151,6 @@ def _none_shared(count: int, cluster_id: str | None) -> UsageError:
 
 
 def _owned(rows: pa.Table) -> dict[ChosenReplica, Ints]:
-    """Return the rows of each directory."""
     directories = rows["directory"].dictionary_encode().combine_chunks()
     owners = np.asarray(directories.indices)
     found = {}
@@ -192,8 +190,7 @@ def _best(logs: Sequence[_Log], committed_end: int | None) -> tuple[_Log, int]:
 
 
 def missing_count(offsets: Ints, end_offset: int, start_offset: int | None = None) -> int:
-    """Count the records that are missing between where a log begins and an end, exclusive. `start_offset`: None: the
-    log begins with the first record."""
+    """Count the records that are missing from `start_offset` (None: the first record) to an end, exclusive."""
     if len(offsets) == 0 or end_offset <= offsets[0]:
         return 0
     start = int(offsets[0]) if start_offset is None else start_offset

@@ -215,8 +215,7 @@ def judge_stale(replica: ReplicaLog, committed: int | None) -> None:
 
 
 def _is_torn(replica: ReplicaLog, offset: int, committed: int | None) -> bool:
-    """Return whether a crash may have left the damage there. Behind all that is committed it may have left anything at
-    the end."""
+    """Return whether a crash may have left the damage there; behind all that is committed, anything at the end."""
     damage = replica.damage[offset]
     is_beyond = committed is not None and offset >= committed
     return damage.is_written and is_crash(

@@ -34,7 +34,6 @@ class Packing(NamedTuple, Generic[Result]):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of all parts."""
         return (*self.schemas, SUMMARY)
 
     def nothing(self, summary: dict[str, Any]) -> Result:

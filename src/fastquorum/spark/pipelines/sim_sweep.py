@@ -78,8 +78,7 @@ def _row(report: sim.Report, shrunk: sim.Report | None) -> dict[str, Any]:
 
 
 def as_report(rows: pa.Table) -> dict[str, Any]:
-    """For programs: `seeds`, `failed` (a list, by seed, empty when none), `invariants` broken and how often, and sums
-    over all seeds."""
+    """For programs: `seeds`, `failed` (by seed), `invariants` broken and how often, and sums over all seeds."""
     failed = sorted(rows.filter(pc.invert(rows["ok"])).to_pylist(), key=lambda row: row["seed"])
     faults: dict[str, int] = {}
     for text in rows["faults"].to_pylist():

@@ -13,8 +13,7 @@ _OFFSET_AND_LENGTH_BYTES: Final = 12
 
 
 def looks_torn(expected: int, claimed: int | None, size_bytes: int) -> bool:
-    """Return whether bytes at the end of a log may be the beginning of a batch. `claimed`: the offset that they state;
-    None: too few bytes."""
+    """Return whether bytes at a log's end may begin a batch. `claimed`: the offset that they state; None: too few."""
     return size_bytes > 0 and (claimed == expected or (claimed is None and size_bytes < _OFFSET_AND_LENGTH_BYTES))
 
 

@@ -18,8 +18,7 @@ ABORT: Final = "ABORT_TRANSACTION_RECORD"
 def fates(
     types: Ints, type_names: tuple[str, ...], is_control: Flags, offsets: Ints, *, begins_whole: bool
 ) -> tuple[Flags, Ints]:
-    """Does each row count, and with which row does it come to count? ImageFailed: an end without a begin, or two begins
-    in a row."""
+    """Does each row count, and from which row on? ImageFailed: an end without a begin, or two begins in a row."""
     numbers = {name: type_names.index(name) for name in (BEGIN, END, ABORT) if name in type_names}
     rows = np.arange(len(types), dtype=np.int64)
     markers = np.flatnonzero(np.isin(types, list(numbers.values())))

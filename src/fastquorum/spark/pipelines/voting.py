@@ -80,7 +80,6 @@ class VoteResult(NamedTuple):
 
 
 def node_of(replica: ReplicaLog) -> VoterKey:
-    """Return the node of a replica."""
     return VoterKey(replica.directory) if replica.node_id is None else VoterKey(replica.node_id, replica.directory_id)
 
 
@@ -165,8 +164,7 @@ def _common_end(one: ReplicaLog, other: ReplicaLog) -> int:
 
 def proven_ends(replicas: Sequence[ReplicaLog], branch: int) -> list[int]:
     """Return up to where each replica's batches are known to be of a branch: behind them it has a batch in common with
-    the branch, or with another replica that has one farther on. So one that ends before the branch may be known,
-    too."""
+    the branch, or with another replica that has one farther on: also one that ends before the branch may be known."""
     found = [0] * len(replicas)
     found[branch] = replicas[branch].end_offset
     open_ones = set(range(len(replicas)))

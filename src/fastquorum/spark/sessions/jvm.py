@@ -144,8 +144,7 @@ class Jvm:
                 os.killpg(process.pid, wanted)
 
     def end(self) -> bool:
-        """Wait until the JVM ends; it does when its stdin closes. This process's next session starts another one.
-        Return False if there was none."""
+        """Close the JVM's stdin and wait until it ends; the next session starts another. False: there was none."""
         process = self._process
         if process is None:
             return False
@@ -166,8 +165,7 @@ class Jvm:
 
 
 def _split_warnings(data: bytes) -> tuple[bytes, bytes]:
-    """Remove the warning that every Java prints at Spark's start. Return the rest, and an unfinished line that may
-    become that warning."""
+    """Remove the warning that every Java prints at Spark's start. Return the rest, and what may yet become it."""
     *lines, last = data.split(b"\n")
     kept = b"".join(line + b"\n" for line in lines if not line.startswith(_ALWAYS))
     is_held = bool(last) and (last.startswith(_ALWAYS) or _ALWAYS.startswith(last))

@@ -135,8 +135,7 @@ def _of_the_jvm(master: str, scratch: Path) -> dict[str, str]:
 
 
 def _home(directory: Path) -> Path:
-    """Spark's directory as links: workers of a local-cluster keep what they run in its `work`, which would be among the
-    installed packages."""
+    """Spark's directory as links: workers of a local-cluster write to its `work`, among the installed packages."""
     import pyspark
 
     directory.mkdir()

@@ -77,8 +77,7 @@ class FoundLog(NamedTuple):
 
 
 class LogFault(NamedTuple):
-    """A directory that may or may not be a log, or whose owner is unknown, or that has another fault as a whole.
-    Travels to executors."""
+    """A directory that may be no log, whose owner is unknown, or that is faulty as a whole. Travels to executors."""
 
     directory: str
     path: str
@@ -120,7 +119,6 @@ class FoundLogs(NamedTuple):
         )
 
     def only(self, directories: Container[str]) -> "FoundLogs":
-        """Return what was found in these directories."""
         return FoundLogs(
             [log for log in self.logs if log.directory in directories],
             [each for each in self.faults if each.directory in directories],

@@ -40,8 +40,7 @@ def _are_apart(meta: bytes, own: bytes) -> bool:
 
 
 def kind_by_records(segments: Iterable[str]) -> LogKind:
-    """By the first record that is neither a control record nor damaged: is it one of metadata? METADATA if there is
-    none."""
+    """By the first record that is neither a control record nor damaged; METADATA if there is none."""
     kernels = load("native")
     for path in segments:
         store = store_of(path)

@@ -80,7 +80,6 @@ def log_pieces(
 
 
 def piece_between(log: FoundLog, segment: StoredSegment, start: Cut, end: Cut, *, is_tail: bool, is_cut: bool) -> Piece:
-    """Return a piece of one of the log's segments."""
     return Piece(
         log.cluster_id,
         log.node_id,

@@ -70,8 +70,7 @@ def disk_of(log: FoundLog) -> tuple[Disk, str]:
 
 
 def durable_mark_of(log: FoundLog) -> Mark | None:
-    """Return the durable mark that lies beside a log by now; None: it had none when it was found, or it cannot be
-    read."""
+    """Return the mark that lies beside a log by now; None: none was found with it, or it cannot be read."""
     if log.entry(names.DURABLE_MARK) is None:
         return None
     disk, inside = disk_of(log)

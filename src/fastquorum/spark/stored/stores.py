@@ -24,8 +24,7 @@ class Entry(NamedTuple):
     size_bytes: int
     is_directory: bool
     error: DirectoryError | None = None
-    """Why it is never opened: a link that leads nowhere, a FIFO, what may not be looked at. None: it is a file or a
-    directory."""
+    """Why it is never opened, as a link to nowhere, a FIFO, what may not be read. None: it is a file or directory."""
     may_be_directory: bool = False
     """With an `error`: a directory may lie behind it."""
 

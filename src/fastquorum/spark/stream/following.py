@@ -59,8 +59,7 @@ def check_stream(scan: TableScan) -> None:
 
 
 def initial(followed: FollowedLogs, options: ReadOptions) -> Offsets:
-    """Return where a stream without a checkpoint begins, as `startingOffset` has it. OffsetOutOfRange: there is no such
-    offset."""
+    """Return where a stream without a checkpoint begins, by `startingOffset`. OffsetOutOfRange: it is not there."""
     begins = followed.begins()
     match options.starting_offset:
         case Starting.EARLIEST:

@@ -147,8 +147,7 @@ def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
 
 
 def _holds_earlier(log: FoundLog, span: _Span, wanted: RowFilter) -> bool:
-    """Return whether a span holds records within the bounds though its first is later: clients give records their
-    times, in no order."""
+    """Return whether a span whose first record is later holds records within the bounds: clients give any times."""
     if not span.extent._replace(first_ms=-1).is_in(wanted):
         return False
     kernels = load("native")
@@ -167,8 +166,7 @@ def _found(log: FoundLog, options: ReadOptions) -> Iterator[_Span | Damage]:
 
 
 def _checkpoint_epochs(log: FoundLog) -> dict[int, int] | None:
-    """Return start offsets by epoch from `leader-epoch-checkpoint`; None: there is no such file. CorruptionError,
-    DirectoryError."""
+    """Return start offsets by epoch from `leader-epoch-checkpoint`, if it is there. CorruptionError, DirectoryError."""
     return None if log.entry(names.EPOCH_CHECKPOINT) is None else dict(read_epochs(log))
 
 

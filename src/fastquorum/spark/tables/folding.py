@@ -81,8 +81,7 @@ def end_offset(stored: OfflineLog, options: ReadOptions) -> Offset | None:
 
 
 def _committed(end: Offset | None, log: FoundLog, options: ReadOptions) -> Offset | None:
-    """Return where that ends, if it is not all that is committed. OffsetOutOfRange: an offset is asked for that is
-    not."""
+    """Return the lower of `end` and what is committed. OffsetOutOfRange: an offset beyond that is asked for."""
     committed = options.committed_ends.get(log.directory)
     if committed is None:
         return end
@@ -116,8 +115,7 @@ def error_batches(
 
 
 def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:
-    """Return where the first batch that is later begins: what precedes it is a whole prefix, though clocks may
-    differ."""
+    """Return where the first batch that is later begins: what precedes it is a prefix, though clocks may differ."""
     for batch in stored.batches():
         if batch.info.max_timestamp_ms > timestamp_ms:
             return batch.info.base_offset

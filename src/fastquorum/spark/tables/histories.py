@@ -115,8 +115,7 @@ def _read(pieces: list[Piece], wanted: RowFilter, log: FoundLog, kernels: Kernel
 
 
 def _part_end(records: pa.Table, least: int) -> int | None:
-    """Return how many records, `least` at least, precede a place without an open transaction; None: there is none
-    yet."""
+    """Return how many records, `least` at least, precede a place without an open transaction, if there is one."""
     if records.num_rows < least:
         return None
     types = records["type"]

@@ -77,8 +77,7 @@ def _rows(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
 
 
 def _state_fault(log: FoundLog, row: Row) -> str | None:
-    """Return why a node would not start without this quorum state, which may be missing where it had nothing to vote
-    on."""
+    """Return why a node would not start with this quorum state, which may be missing if it never had to vote."""
     is_needed = row.get("format") is not None or (log.node_id is not None and not _is_empty(log))
     return row.get("error") if is_needed else None
 

@@ -89,7 +89,6 @@ def written(rows: Iterator[pa.RecordBatch], part: WritePart, options: WriteOptio
 
 
 def this_task() -> TaskContext:
-    """Return the task that this process runs."""
     task = TaskContext.get()
     assert task is not None, "Spark writes in tasks"
     return task

@@ -80,8 +80,7 @@ def table_of(cluster_id: str | None, found: Iterable[Anomaly], looked_at: dict[s
 
 
 def as_report(found: pa.Table) -> dict[str, Any]:
-    """The same for programs: `findings` over all clusters, `kinds`: how many of each; of each of the `clusters` what
-    was looked at."""
+    """For programs: `findings`, and `kinds`: how many of each; what was looked at of each of the `clusters`."""
     rows = found.to_pylist()
     findings = [
         {**row, **{name: row[name].isoformat(timespec="milliseconds") for name in ("begin", "end")}}

@@ -54,7 +54,6 @@ class AnomalyLog(NamedTuple):
         return int(self.times_ms[-1]) if len(self.times_ms) else 0
 
     def is_of(self, *kinds: str) -> Flags:
-        """Return which records are of these types."""
         known = self.types.dictionary.to_pylist()
         return np.isin(np.asarray(self.types.indices), [known.index(each) for each in kinds if each in known])
 

@@ -44,7 +44,6 @@ def quorum_elections(log: AnomalyLog) -> Events:
 
 
 def election_storms(log: AnomalyLog, events: Events, settings: AnomalySettings) -> Iterator[Anomaly]:
-    """Find storms of elections of the quorum's leader."""
     for each in events.stretches(log, settings, settings.quorum_elections_min):
         rows = events.rows[each.begin : each.end]
         text = (
@@ -183,7 +182,6 @@ def _rule(each: Burst, settings: AnomalySettings, least: int) -> str:
 
 
 def chance_words(chance: float) -> str:
-    """Say how improbable it is."""
     if chance < 1e-9:
         return "by chance in fewer than one of 10^9 such logs (Poisson)"
     return f"by chance in one of {1 / chance:,.0f} such logs (Poisson)"

@@ -166,8 +166,7 @@ def _made(some: pa.Table, kind: str, fields: dict[str, Any], *, is_base: bool) -
 
 
 def _unread(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> list[pa.Table]:
-    """Return what could not be read: single records; all records of a batch, whose position that is; and damaged
-    bytes."""
+    """Return what could not be read: records; all records of a batch, whose position that is; and damaged bytes."""
     if not pc.any(is_bad).as_py():
         _remember(table, behind)
         return []
@@ -182,8 +181,7 @@ def _unread(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) ->
 
 
 def _gaps(table: pa.Table, is_damage: Flags, behind: Mapping[str, int]) -> pa.Table:
-    """Return damaged bytes as gaps: behind what could be read before them, or where their segment begins. What they
-    claim does not count."""
+    """Return damaged bytes as gaps, whatever they claim: behind what was read before, or where their segment begins."""
     directories, segments, offsets = (table[name].to_pylist() for name in ("directory", "segment", "offset"))
     known, begins = dict(behind), []
     for directory, segment, offset, is_one in zip(directories, segments, offsets, is_damage.tolist(), strict=True):

@@ -191,8 +191,7 @@ def accuses(found: pa.Table) -> bool:
 
 def as_report(found: pa.Table) -> dict[str, Any]:
     """The same for programs. `violations`, and `notes`, which are none; `kinds`: how many of each kind of violation;
-    `clusters`: the same of each cluster that has any. `remedy`: what to do about a finding; null: it is for its reader
-    to say."""
+    `clusters`: the same of each cluster that has any. `remedy`: what to do about a finding; null: for its reader."""
     rows = found.to_pylist()
     for row in rows:
         row["timestamp"] = None if row["timestamp"] is None else row["timestamp"].isoformat()
@@ -212,8 +211,7 @@ def as_report(found: pa.Table) -> dict[str, Any]:
 
 
 def empty_clusters(found: pa.Table, logs: Iterable[FoundLog]) -> list[str | None]:
-    """Return the ids of clusters of which no log has anything to look at, by their findings, and the logs that there
-    are."""
+    """Return the ids of clusters of which no log has anything to look at, by their findings and `logs`."""
     empty = {
         directory
         for row in found.to_pylist()

@@ -23,8 +23,7 @@ Values = npt.NDArray[np.float64]
 
 
 def smallest_p(before: int, after: int) -> float:
-    """Return the least p that so many runs can have, in two directions: where all of one side lie above all of the
-    other."""
+    """Return the least two-sided p of so many runs: all of one side lie above all of the other."""
     return min(1.0, 2.0 / math.comb(before + after, before)) if before and after else 1.0
 
 

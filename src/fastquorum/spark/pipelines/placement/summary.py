@@ -99,8 +99,7 @@ def _shares(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _worst(losses: Sequence[Loss], names: Sequence[Any]) -> dict[str, Any] | None:
-    """The one that takes most offline, then below the least ISR, then most leaders away; and how many would take any
-    offline."""
+    """The one that takes most offline, then below the least ISR, then most leaders; and how many take any offline."""
     if not losses:
         return None
     worst = max(losses, key=lambda each: (each.offline, each.under_min_isr, each.leaders, -each.lost))

@@ -23,8 +23,7 @@ SCHEMA: Final = pa.schema(
 )
 """One row for each broker, by id. registered = active + fenced + in controlled shutdown, which is what it is no longer
 once it is fenced. `bounces`: how often it registered as another incarnation than before. `led_ms`: partitions times
-how long it led them; `led_mean`: that over the time it was registered, null if it was for no time. `led`, `state`: at
-the end."""
+how long it led them; `led_mean`: that over its registered time, null if there is none. `led`, `state`: at the end."""
 
 
 def broker_availability(states: States, lives: dict[NodeId, BrokerLife]) -> pa.Table:

@@ -140,8 +140,7 @@ class History(NamedTuple):
         return np.concatenate([before.rows, rows]), pa.concat_tables([chosen, found])
 
     def after(self, carried: Mapping[str, pa.Table]) -> Self:
-        """Return the history with records before it, as an image is: by type, as `records_of` gives them, in this
-        order."""
+        """Return the history with records before it, as an image is: by type, in this order, as of `records_of`."""
         ends = np.cumsum([0, *(each.num_rows for each in carried.values())])
         count = int(ends[-1])
 

@@ -177,8 +177,7 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[NumberedT
 
 
 def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[NumberedPartitions, Ints, Ints]:
-    """Return the partitions, which of them each row is of, and the row at which each is first spoken of. Rows that
-    create one come first."""
+    """Return the partitions, which of them each row is of, and the row that first speaks of each; creations first."""
     of_topics, of_numbers, first, owners = pairs(topics, numbers)
     return NumberedPartitions(of_topics, of_numbers), owners, rows[first]
 
