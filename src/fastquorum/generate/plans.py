@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.ids import random_id
 from fastquorum.generate.kinds import Kind, room_of
-from fastquorum.generate.options import GenerateOptions, Span
+from fastquorum.generate.options import GenerateOptions
 from fastquorum.sim.prng import Prng
 from fastquorum.types import LISTENER_NAME, Endpoint, ReplicaKey, Voter, VoterSet
 
@@ -49,17 +49,13 @@ def plan_clusters(options: GenerateOptions) -> list[ClusterPlan]:
             directory=f"cluster-{number:0{width}d}",
             cluster_id=str(random_id(own)),
             voters=VoterSet(voters),
-            brokers=_drawn(options.brokers, own),
-            partitions=_drawn(options.partitions, own),
+            brokers=own.between(*options.brokers),
+            partitions=own.between(*options.partitions),
             kinds=tuple(kinds[number - 1]),
             seed=own.bits(),
         )
         plans.append(plan)
     return plans
-
-
-def _drawn(span: Span, prng: Prng) -> int:
-    return prng.between(span.least, span.most)
 
 
 def _spread(options: GenerateOptions, prng: Prng) -> list[list[Kind]]:

@@ -1,6 +1,7 @@
 """Draws horizontal bars, of one part or several."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 from fastquorum.pages import frame
 from fastquorum.pages.chart import Bar, Bars
@@ -19,11 +20,10 @@ def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
     left = frame.labels_width([bar.label for bar in drawn])
     has_legend = len(chart.keys) > 1
     top = _TOP + (18.0 * frame.legend_rows(chart.keys, left) + 8 if has_legend else 0)
-    labels = [_label_of(bar) for bar in drawn]
+    labels = [bar.text or number(sum(bar.values)) for bar in drawn]
     behind = frame.CHARACTER * max((len(text) for text in labels), default=0) + 12
     field = frame.Field(left, top, max(frame.WIDTH - frame.RIGHT - behind, left + 120), top + _PITCH * len(drawn) + 4)
-    ends = [end for bar in drawn for end in _ends(bar)]
-    x = Range(chart.x, ends)
+    x = Range(chart.x, [end for bar in drawn for end in accumulate(bar.values)])
 
     def lines() -> Iterator[str]:
         yield frame.title_of(chart.title, 4)
@@ -36,17 +36,6 @@ def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
         yield f'<path class="pen axis neutral" d="M{zero:.1f} {field.top}V{field.floor}"/>'
 
     return field.floor + _BOTTOM, lines()
-
-
-def _ends(bar: Bar) -> Iterator[float]:
-    end = 0.0
-    for value in bar.values:
-        end += value
-        yield end
-
-
-def _label_of(bar: Bar) -> str:
-    return bar.text or number(sum(bar.values))
 
 
 def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: frame.Field, down: float) -> Iterator[str]:

@@ -18,7 +18,7 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import svg
 from fastquorum.pages.chart import Chart, Strips
 from fastquorum.pages.new_files import new_file
-from fastquorum.pages.page import Card, Facts, Lines, Page, Part, Prose, Section, Table
+from fastquorum.pages.page import Facts, Lines, Page, Part, Prose, Section, Table
 from fastquorum.pages.style import page_style
 from fastquorum.pages.text import shown
 
@@ -77,13 +77,9 @@ def _cards(page: Page) -> Iterator[str]:
         return
     yield '<div class="cards">'
     for each in page.cards:
-        yield _card(each)
+        pen = f" {each.pen}" if each.pen else ""
+        yield f'<div class="card{pen}"><b>{shown(each.value)}</b><span>{shown(each.label)}</span></div>'
     yield "</div>"
-
-
-def _card(card: Card) -> str:
-    pen = f" {card.pen}" if card.pen else ""
-    return f'<div class="card{pen}"><b>{shown(card.value)}</b><span>{shown(card.label)}</span></div>'
 
 
 def _navigation(page: Page) -> Iterator[str]:
@@ -106,7 +102,7 @@ def _part(part: Part, left: float) -> Iterator[str]:
         case Prose():
             yield f"<p>{shown(part.text)}</p>"
         case Lines():
-            yield "<pre>" + "\n".join(shown(line) for line in part.lines) + "</pre>"
+            yield "<pre>" + "\n".join(map(shown, part.lines)) + "</pre>"
         case Table():
             yield from _table(part)
         case Facts():
@@ -151,8 +147,9 @@ def _json(page: Page) -> Iterator[str]:
     """For people, if they can read so much; and for programs."""
     whole = _encoded(page.report)
     if page.readable is not None or len(whole) <= _READABLE_BYTES_MAX:
-        text = json.dumps(page.report if page.readable is None else page.readable, indent=1)
-        yield f"<details><summary>Everything, as JSON</summary><pre>{_shown_lines(text)}</pre></details>"
+        lines = json.dumps(page.report if page.readable is None else page.readable, indent=1).split("\n")
+        text = "\n".join(map(shown, lines))
+        yield f"<details><summary>Everything, as JSON</summary><pre>{text}</pre></details>"
     else:
         yield (
             f'<p class="rest">The whole report, {len(whole) / 1e6:.1f} MB of JSON, is inside this file: '
@@ -162,11 +159,6 @@ def _json(page: Page) -> Iterator[str]:
     if page.may_pack and len(whole) > _PLAIN_BYTES_MAX:
         kind, whole = "gzip", base64.b64encode(gzip.compress(whole.encode("ascii"), mtime=0)).decode("ascii")
     yield f'<script type="application/{kind}" id="{page.report_id}">{whole}</script>'
-
-
-def _shown_lines(text: str) -> str:
-    """Return several lines, each escaped by `shown`."""
-    return "\n".join(shown(line) for line in text.split("\n"))
 
 
 def _encoded(report: Mapping[str, Any]) -> str:

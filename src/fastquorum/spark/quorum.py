@@ -283,19 +283,12 @@ def _copy(
 
 def _named(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     """Return rows that name the quorum as their directory, and no segment or file position."""
-    columns = [_column(batch, field, options) for field in batch.schema]
+    same = {"directory": options.bootstrap, "segment": _NO_SEGMENT, "position": None}
+    columns = [
+        arrow.same(same[field.name], field.type, batch.num_rows) if field.name in same else batch.column(field.name)
+        for field in batch.schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-def _column(batch: pa.RecordBatch, field: pa.Field, options: ReadOptions) -> pa.Array:
-    match field.name:
-        case "directory":
-            return arrow.same(options.bootstrap, field.type, batch.num_rows)
-        case "segment":
-            return arrow.same(_NO_SEGMENT, field.type, batch.num_rows)
-        case "position":
-            return pa.nulls(batch.num_rows, field.type)
-    return batch.column(field.name)
 
 
 def _about(error: FastQuorumError, root: str, bootstrap: str) -> FastQuorumError:

@@ -17,7 +17,7 @@ from fastquorum.controller.image.image import NO_PRODUCER_ID
 from fastquorum.controller.image.view import View
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.stored import arrow
-from fastquorum.spark.stored.image_sections import BARE, SECTIONS
+from fastquorum.spark.stored.image_sections import BARE, SECTIONS, compact
 
 CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
 """Columns that are read from table `image` with `diffFrom`."""
@@ -189,8 +189,8 @@ def _row(sides: _Sides, each: Difference) -> dict[str, Any]:
         "name": each.name,
         "change": "created" if was is None else "gone" if now is None else "changed",
         "fields": list(fields),
-        "before": None if was is None else _json(was),
-        "after": None if now is None else _json(now),
+        "before": None if was is None else compact(was),
+        "after": None if now is None else compact(now),
         "words": _words(each),
     }
 
@@ -201,10 +201,6 @@ def _words(each: Difference) -> str:
         return each.words
     before, after = (None if view is None else {"id": "-", "epoch": "-"} | view for view in (each.before, each.after))
     return each._replace(before=before, after=after).words
-
-
-def _json(view: View) -> str:
-    return json.dumps(view, ensure_ascii=False, separators=(",", ":"))
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------

@@ -122,13 +122,10 @@ class FollowedQuorum:
                 f"the stream has followed cluster {others[0]}, and {at} is of cluster {extent.cluster_id}",
                 "another cluster is another stream: give it a checkpointLocation of its own",
             )
-        self._check(extent.kind)
-        return {extent.cluster_id: extent.end_offset}
-
-    def _check(self, kind: LogKind) -> None:
         if self._kind is None:
-            check_table(self._scan.table, self._scan.options, kind)
-            self._kind = kind
+            check_table(self._scan.table, self._scan.options, extent.kind)
+            self._kind = extent.kind
+        return {extent.cluster_id: extent.end_offset}
 
     def tasks(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Any]:
         options = self._scan.options

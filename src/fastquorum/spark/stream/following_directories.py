@@ -22,6 +22,7 @@ from fastquorum.spark.pipelines.replicas import ReplicaVerdict
 from fastquorum.spark.pipelines.voting import VoterKey, seats_of
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import TableScan
+from fastquorum.spark.stored import arrow
 from fastquorum.spark.stored.beginnings import has_snapshot
 from fastquorum.spark.stored.logs import FoundLog, find_logs
 from fastquorum.spark.stored.options import CommittedBy, ReadOptions, parse_options
@@ -31,13 +32,14 @@ from fastquorum.spark.stored.stores import store_of
 from fastquorum.spark.stream.following import Offsets
 from fastquorum.spark.stream.settling import OTHERS, unsettled_from
 from fastquorum.spark.tables import TABLES, Task
-from fastquorum.spark.tables.table import bounds_of
+from fastquorum.spark.tables.table import bounds_of, owner_columns
 from fastquorum.types import Epoch, Offset
 
 _LOOKS: Final = 3
 """A file may go while it is looked at, and another stand for it: so many looks fail before it counts."""
 _NEVER: Final = 1 << 63
 _BATCH_COLUMNS: Final = (*BATCH_COLUMNS, "is_control")
+_BATCHES: Final = arrow.pruned(TABLES["batches"].schema, _BATCH_COLUMNS)
 _HINT: Final = (
     "name the directories of a majority of its voters; or say, with option committed=majority, that those given are "
     "all its voters; or read each up to its latest snapshot, with committed=single"
@@ -124,22 +126,14 @@ class FollowedDirectories:
         begin = min(start[log.directory] for log in logs)
         batches = pa.Table.from_batches(
             [batch for log in logs for batch in self._batches(log, begin)],
-            TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema,
+            _BATCHES,
         )
         if cluster_id is not None and pc.any(batches["is_control"]).as_py():
             self._voters.pop(cluster_id, None)
             voters = self._voters_of(cluster_id, logs)
             self._check_majority(cluster_id, logs, voters)
-        rows = [
-            {
-                "cluster_id": cluster_id,
-                "directory": "",
-                "offset": 0,
-                "voter_id": each.id,
-                "directory_id": each.directory_id,
-            }
-            for each in voters
-        ]
+        same = {"cluster_id": cluster_id, "directory": "", "offset": 0}
+        rows = [{**same, "voter_id": each.id, "directory_id": each.directory_id} for each in voters]
         audited = audit_cluster(batches, _directory_rows(rows, logs, batches))
         unsettled = self._unsettled_from(cluster_id, logs, voters, batches, audited)
         return {
@@ -194,7 +188,7 @@ class FollowedDirectories:
         if cluster_id not in self._voters:
             options = parse_options({"path": self._scan.options.path, "table": "voters", "mode": "quarantine"}, TABLES)
             read = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
-            rows = pa.Table.from_batches(list(read), _VOTERS.empty_table().select(VOTER_COLUMNS).schema)
+            rows = pa.Table.from_batches(list(read), arrow.pruned(_VOTERS, VOTER_COLUMNS))
             self._voters[cluster_id] = self._committed_voters(logs, rows)
         known = self._voters[cluster_id]
         if not known and self._scan.options.committed is CommittedBy.MAJORITY:
@@ -205,9 +199,8 @@ class FollowedDirectories:
         """Return the set of voters in force where records are committed; empty: nothing names any."""
         if rows["voter_id"].null_count == rows.num_rows:
             return frozenset()
-        schema = TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema
         read = (batch for log in logs for batch in self._batches(log, log.begin_offset))
-        batches = pa.Table.from_batches(read, schema)
+        batches = pa.Table.from_batches(read, _BATCHES)
         found = audit(batches, _directory_rows(rows.to_pylist(), logs, batches)).voters
         return frozenset(node for node in found if isinstance(node.id, int))
 
@@ -319,11 +312,7 @@ _VOTERS: Final = pa.schema([*map(TABLES["voters"].schema.field, VOTER_COLUMNS), 
 def _directory_rows(rows: Sequence[dict[str, Any]], logs: Sequence[FoundLog], batches: pa.Table) -> pa.Table:
     """Return the rows of voters, and the ids of the directories that have a batch."""
     there = set(batches["directory"].to_pylist())
-    own = [
-        {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory, _OWN_ID: log.directory_id}
-        for log in logs
-        if log.directory in there
-    ]
+    own = [{**owner_columns(log), _OWN_ID: log.directory_id} for log in logs if log.directory in there]
     return pa.Table.from_pylist([*rows, *own], _VOTERS)
 
 

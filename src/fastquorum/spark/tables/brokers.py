@@ -8,7 +8,6 @@ import pyarrow as pa
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource
 from fastquorum.controller.image.diff import map_changes
-from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.view import resource_kind, resource_name
 from fastquorum.spark.tables.columns import Columns, number, plain, uuids
 from fastquorum.spark.tables.images import ImageTable
@@ -37,10 +36,6 @@ _BROKER: Final[Columns] = {
 _ConfigKey = tuple[Resource, str]
 
 
-def _brokers(image: Image) -> Iterator[tuple[int, Broker]]:
-    return iter(sorted(image.brokers.items()))
-
-
 def _configs(image: Image) -> Iterator[tuple[_ConfigKey, str]]:
     for resource, values in sorted(image.configs.items()):
         for name, value in sorted(values.items()):
@@ -57,7 +52,7 @@ BROKERS: Final = ImageTable(
     "brokers",
     {"broker_id": plain(pa.int32(), lambda broker_id: broker_id)},
     _BROKER,
-    _brokers,
+    lambda image: sorted(image.brokers.items()),
     lambda before, after: map_changes(before.brokers, after.brokers),
     has_topics=False,
 )

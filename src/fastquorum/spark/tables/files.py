@@ -5,7 +5,7 @@ What is wrong with a file is what this table is about: it is a row in every mode
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from fastquorum.spark.stored.logs import FoundLog, LogFault
 from fastquorum.spark.stored.options import ReadOptions
 from fastquorum.spark.stored.store_disk import disk_of
 from fastquorum.spark.stored.stores import Entry
-from fastquorum.spark.tables.quorum_state import state_error
+from fastquorum.spark.tables.quorum_state import read_state
 from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names
 from fastquorum.storage.findings import Finding, Severity
@@ -152,11 +152,12 @@ def _judged(seen: _Seen, entry: Entry, kind: FileKind) -> _Judged:
         case FileKind.TEMPORARY:
             return _Judged(Status.LEFT_OVER, text or _why_left(entry))
         case FileKind.STATE:
-            return _or_corrupt(state_error(seen.log, entry))
+            return _readable(lambda: read_state(seen.log, entry))
         case FileKind.BOOTSTRAP:
-            return _or_corrupt(_bootstrap_error(seen, entry))
+            name = entry.path.removeprefix(f"{seen.log.directory}/")
+            return _readable(lambda: read_checkpoint(seen.disk, seen.kernels, name))
         case FileKind.PROPERTIES:
-            return _or_corrupt(_properties_error(seen))
+            return _readable(lambda: read_identity(seen.disk), DirectoryError)
         case FileKind.INDEX if names.parse_index(entry.name) not in _bases(seen.log):
             return _Judged(Status.LEFT_OVER, text)
         case FileKind.INDEX if names.parse_index(entry.name) not in seen.verification.segments and not findings:
@@ -174,24 +175,12 @@ def _why_left(entry: Entry) -> str:
     return "left over from an interrupted write; the next start removes it"
 
 
-def _or_corrupt(error: str | None) -> _Judged:
-    return _Judged(Status.GOOD) if error is None else _Judged(Status.CORRUPT, error)
-
-
-def _bootstrap_error(seen: _Seen, entry: Entry) -> str | None:
+def _readable(read: Callable[[], object], refusal: type[FastQuorumError] = FastQuorumError) -> _Judged:
     try:
-        read_checkpoint(seen.disk, seen.kernels, entry.path.removeprefix(f"{seen.log.directory}/"))
-    except FastQuorumError as error:
-        return str(error)
-    return None
-
-
-def _properties_error(seen: _Seen) -> str | None:
-    try:
-        read_identity(seen.disk)
-    except DirectoryError as error:
-        return str(error)
-    return None
+        read()
+    except refusal as error:
+        return _Judged(Status.CORRUPT, str(error))
+    return _Judged(Status.GOOD)
 
 
 def _bases(log: FoundLog) -> set[int]:

@@ -4,7 +4,6 @@ The sections, the keys and the JSON are those of `fastquorum image --format json
 a section `partitions` tells single partitions, by topic-number, of topics that were there before and after.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.view import sections_view
-from fastquorum.spark.stored.image_sections import BARE, SECTIONS
+from fastquorum.spark.stored.image_sections import BARE, SECTIONS, compact
 from fastquorum.spark.tables.columns import plain
 from fastquorum.spark.tables.images import ImageTable
 
@@ -23,18 +22,14 @@ _Key = tuple[str, str]
 def _things(image: Image) -> Iterator[tuple[_Key, str]]:
     for section, things in sections_view(image):
         for key, shown in things:
-            yield (section, key), _json(shown)
+            yield (section, key), compact(shown)
 
 
 def _changes(before: Image, after: Image) -> Iterator[tuple[Any, ...]]:
     for each in differences(before, after):
         bare = BARE.get(each.kind)
         sides = (side if side is None or bare is None else side[bare] for side in (each.before, each.after))
-        yield (SECTIONS[each.kind], each.name), *(None if side is None else _json(side) for side in sides)
-
-
-def _json(shown: Any) -> str:
-    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+        yield (SECTIONS[each.kind], each.name), *(None if side is None else compact(side) for side in sides)
 
 
 IMAGE: Final = ImageTable(

@@ -9,6 +9,7 @@ Nothing is opened for writing, mapped or locked. Source: KIP-595 (quorum state),
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -34,7 +35,6 @@ from fastquorum.storage.log.checkpoint import read_checkpoint
 from fastquorum.storage.log.inspection import check_bounds, check_emptied
 from fastquorum.storage.log.mark import LogPosition, Mark, was_marked
 from fastquorum.storage.log.scanning import EPOCH_MAX, bytes_needed, scan_segment
-from fastquorum.storage.ports import Disk
 from fastquorum.storage.replacing import damaged_state
 from fastquorum.storage.startup import check_state
 from fastquorum.storage.state_value import settled, state_in
@@ -117,7 +117,9 @@ def _beginning_fault(log: FoundLog) -> str | None:
         return None
     try:
         disk, _ = disk_of(log)
-        identity = _identity_if_whole(disk)
+        identity: Identity | None = None
+        with suppress(DirectoryError):  # lost properties have a column of their own
+            identity = read_identity(disk)
         if identity is not None:
             check_kind(disk, load("native"), identity)
         if disk.exists(names.ZERO_CHECKPOINT):
@@ -127,14 +129,6 @@ def _beginning_fault(log: FoundLog) -> str | None:
     except (CorruptionError, DirectoryError) as error:
         return str(error)
     return None
-
-
-def _identity_if_whole(disk: Disk) -> Identity | None:
-    """None where the properties cannot be read: lost ones have a column of their own."""
-    try:
-        return read_identity(disk)
-    except DirectoryError:
-        return None
 
 
 def _file_fault(log: FoundLog) -> str | None:
@@ -249,22 +243,13 @@ def _states(log: FoundLog, options: ReadOptions) -> Iterator[Row]:
     for each in found:
         form = "fastquorum" if each.name == names.QUORUM_STATE else "kafka"
         try:
-            yield {"format": form, **both, **_election_columns(_state(log, each))}
+            yield {"format": form, **both, **_election_columns(read_state(log, each))}
         except FastQuorumError as error:
             yield from ({"format": form, **row} for row in error_rows(error, options, "the state"))
 
 
-def state_error(log: FoundLog, entry: Entry) -> str | None:
-    """Return why a file of the quorum state cannot be read; None if it can."""
-    try:
-        _state(log, entry)
-    except FastQuorumError as error:
-        return str(error)
-    return None
-
-
-def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
-    """None if nothing was ever saved. CorruptionError, DirectoryError."""
+def read_state(log: FoundLog, entry: Entry) -> ElectionState | None:
+    """Read a file of the quorum state; None if nothing was ever saved. CorruptionError, DirectoryError."""
     read = partial(store_of(entry.path).read, entry.path)
     if entry.name != names.QUORUM_STATE:
         state = decode_kafka_state(read(), entry.path)

@@ -51,16 +51,8 @@ def snapshot_gaps(log: AnomalyLog, settings: AnomalySettings) -> Iterator[Anomal
                 f"{key[0]} ({when(int(times[at]))}) to {until}: others lie {minutes(usual_ms)} and "
                 f"{usual:.0f} offsets apart (medians of {len(others)}); {settings.gap_factor:g} times both is a gap"
             )
-            found[key] = Anomaly(
-                AnomalyKind.SNAPSHOT_GAP,
-                "snapshots",
-                int(times[at]),
-                int(times[at + 1]),
-                *key,
-                float(spans[at]) / _MINUTE_MS,
-                usual_ms / _MINUTE_MS,
-                settings.gap_factor * usual_ms / _MINUTE_MS,
-                text,
-                directories=[directory],
-            )
+            kind, span_ms, least_ms = AnomalyKind.SNAPSHOT_GAP, float(spans[at]), settings.gap_factor * usual_ms
+            begin_ms, end_ms = times[[at, at + 1]].tolist()
+            numbers = span_ms / _MINUTE_MS, usual_ms / _MINUTE_MS, least_ms / _MINUTE_MS
+            found[key] = Anomaly(kind, "snapshots", begin_ms, end_ms, *key, *numbers, text, directories=[directory])
     yield from found.values()

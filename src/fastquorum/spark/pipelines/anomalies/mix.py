@@ -100,25 +100,16 @@ def _finding(
     begin, end = first_ms + int(group[0]) * settings.window_ms, first_ms + int(group[-1] + 1) * settings.window_ms
     is_within = log.is_of(kind) & (log.times_ms >= begin) & (log.times_ms < end)
     rows = np.flatnonzero(is_within)
+    begin_ms, end_ms = log.times_ms[rows[[0, -1]]].tolist()
+    first, last = log.offsets[rows[[0, -1]]].tolist()
     peak, usual, most = seconds
     text = (
-        f"{len(rows)} {kind}s between {when(int(log.times_ms[rows[0]]))} and {when(int(log.times_ms[rows[-1]]))}: in "
+        f"{len(rows)} {kind}s between {when(begin_ms)} and {when(end_ms)}: in "
         f"{peak} seconds of a window of {minutes(settings.window_ms)} there was one, where {settings.mix_seconds_min} "
         f"are too many; other windows have {usual:.3g} (median), {most} at most; {shares[0]:.0%} of all records but "
         f"no-ops, {shares[1]:.1%} else; {chance_words(chance)}"
     )
-    return Anomaly(
-        AnomalyKind.RECORD_MIX_CHANGE,
-        "records",
-        int(log.times_ms[rows[0]]),
-        int(log.times_ms[rows[-1]]),
-        int(log.offsets[rows[0]]),
-        int(log.offsets[rows[-1]]) + 1,
-        peak,
-        usual,
-        settings.mix_seconds_min,
-        text,
-        settings.window_ms,
-        chance,
-        type=kind,
-    )
+    place = begin_ms, end_ms, first, last + 1
+    numbers = peak, usual, settings.mix_seconds_min
+    change = AnomalyKind.RECORD_MIX_CHANGE
+    return Anomaly(change, "records", *place, *numbers, text, settings.window_ms, chance, type=kind)

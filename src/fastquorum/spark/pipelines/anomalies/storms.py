@@ -198,17 +198,6 @@ def _finding(
     text: str,
 ) -> Anomaly:
     begin, end = log.times_ms[rows[[0, -1]]].tolist()
-    return Anomaly(
-        kind,
-        of,
-        begin,
-        end,
-        int(log.offsets[rows[0]]),
-        int(log.offsets[rows[-1]]) + 1,
-        each.peak,
-        each.usual,
-        least,
-        text,
-        settings.window_ms,
-        each.chance,
-    )
+    first, last = log.offsets[rows[[0, -1]]].tolist()
+    numbers = each.peak, each.usual, least
+    return Anomaly(kind, of, begin, end, first, last + 1, *numbers, text, settings.window_ms, each.chance)

@@ -60,28 +60,21 @@ class _Kept(NamedTuple):
 
     @classmethod
     def of(cls, states: pa.Table) -> Self:
-        ends = {name: _most(states, name) for name in ("durable_offset", "last_epoch_start", "begin_offset")}
         good = states.filter(pc.fill_null(states["is_good"], False)) if "is_good" in states.schema.names else states
-        is_of_users = "log_kind" in states.schema.names and LogKind.USER in states["log_kind"].to_pylist()
         return cls(
-            _most(good, "offset") or 0,
-            ends["durable_offset"],
-            ends["last_epoch_start"] or 0,
-            "is_mark_lost" in states.schema.names and True in states["is_mark_lost"].to_pylist(),
-            ends["begin_offset"] or 0,
-            _refused(states),
-            is_of_users,
+            max(_stated(good, "offset"), default=0),
+            max(_stated(states, "durable_offset"), default=None),
+            max(_stated(states, "last_epoch_start"), default=0),
+            True in _stated(states, "is_mark_lost"),
+            max(_stated(states, "begin_offset"), default=0),
+            next(iter(_stated(states, "refused")), None),
+            LogKind.USER in _stated(states, "log_kind"),
         )
 
 
-def _refused(states: pa.Table) -> str | None:
-    reasons = states["refused"].drop_null().to_pylist() if "refused" in states.schema.names else []
-    return next(iter(reasons), None)
-
-
-def _most(table: pa.Table, name: str) -> int | None:
-    found: int | None = pc.max(table[name]).as_py() if name in table.schema.names else None
-    return found
+def _stated(states: pa.Table, name: str) -> list[Any]:
+    """Return what rows say in a column; nothing, if it is not there."""
+    return states[name].drop_null().to_pylist() if name in states.schema.names else []
 
 
 def audit_offsets(batches: pa.Table, states: pa.Table) -> pa.Table:
@@ -139,7 +132,7 @@ def _of_state(states: pa.Table, end_offset: int) -> list[LogFinding]:
     of a log by itself may do without them."""
     if "format" not in states.schema.names:
         return []
-    lost = states["properties_error"].drop_null().to_pylist() if "properties_error" in states.schema.names else []
+    lost = _stated(states, "properties_error")
     if lost:  # nobody can read the state without them
         return [LogFinding(FindingKind.PROPERTIES, lost[0], None)]
     found = []
@@ -148,7 +141,7 @@ def _of_state(states: pa.Table, end_offset: int) -> list[LogFinding]:
             found.append(LogFinding(FindingKind.QUORUM_STATE, row["error"], None))
         elif row["error"] == NO_STATE and row["node_id"] is not None and end_offset > 0:
             found.append(LogFinding(FindingKind.UNCHECKED, NO_STATE, None))
-    others = states["not_started"].drop_null().to_pylist() if "not_started" in states.schema.names else []
+    others = _stated(states, "not_started")
     if others and not found:
         found.append(LogFinding(FindingKind.NOT_STARTED, others[0], None))
     return found
