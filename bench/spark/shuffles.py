@@ -25,8 +25,8 @@ JOBS: Final[dict[str, Job]] = {
     "audit-replicas": jobs.audit_replicas,
     "audit-invariants": jobs.audit_invariants,
     "anomalies": jobs.anomalies,
-    "timeline": jobs.timeline,
-    "placement": lambda spark, path: image_jobs.placement(spark, path, "summary"),
+    "timeline": jobs.timelines,
+    "placement": image_jobs.placements,
 }
 NAMES: Final = (*JOBS, "image-diff")
 

@@ -11,10 +11,11 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.cli.topic.reassignment_plan import read_plan
 from fastquorum.kernels import load
-from fastquorum.spark.engines.image_jobs import placement
+from fastquorum.spark.engines.image_jobs import placements
 from fastquorum.spark.engines.reads import choice
 from fastquorum.spark.pipelines.candidates import OfImage
 from fastquorum.spark.pipelines.choosing import USER_RECORDS
+from fastquorum.spark.pipelines.placement import PACKING
 from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
 from fastquorum.wire.records.cluster import NoOpRecord
 from fastquorum.wire.records.metadata import encode_metadata_record
@@ -116,15 +117,15 @@ def test_what_one_replica_has_alone_is_in_no_image(
 
 
 def test_what_is_appended_after_the_choice_is_in_no_image(spark: "SparkSession", replicas: Path) -> None:
-    rows = placement(spark, str(replicas), "summary")
+    packed = placements(spark, str(replicas))
     later = load("native").encode_values(
         [encode_metadata_record(NoOpRecord(), 0)], base_offset=END, leader_epoch=9, timestamp_ms=1
     )
     for name in ("c1", "c3"):
         with log_of(replicas / name).open("ab") as file:
             file.write(later)
-    (row,) = rows.collect()
-    assert json.loads(row["summary"])["end_offset"] == END
+    ((_, found),) = PACKING.unpacked(packed.toArrow())
+    assert found.summary["end_offset"] == END
 
 
 def test_empty_replicas_make_no_majority_and_user_logs_are_no_clusters(
@@ -224,12 +225,9 @@ def test_a_plan_that_cannot_be_written_costs_nobody_the_report(
     assert not plan.exists()
 
 
-def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
-    rows = placement(spark, str(CLUSTER)).orderBy("broker_id").collect()
-    assert [(row["cluster_id"], row["broker_id"], row["leaders"]) for row in rows] == [
-        (ID, 11, 434),
-        (ID, 12, 0),
-        (ID, 13, 216),
-    ]
-    (row,) = placement(spark, str(CLUSTER), "summary").collect()
-    assert json.loads(row["summary"])["partitions"] == 650
+def test_a_placement_is_packed_with_all_its_parts(spark: "SparkSession") -> None:
+    ((cluster_id, found),) = PACKING.unpacked(placements(spark, str(CLUSTER)).toArrow())
+    rows = found.brokers.sort_by("broker_id").to_pylist()
+    assert cluster_id == ID
+    assert [(row["broker_id"], row["leaders"]) for row in rows] == [(11, 434), (12, 0), (13, 216)]
+    assert found.summary["partitions"] == 650

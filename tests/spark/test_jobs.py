@@ -16,7 +16,6 @@ import pytest
 from fastquorum.cli.main import main
 from fastquorum.cli.spark import anomalies as spark_anomalies
 from fastquorum.cli.spark import audit_invariants as spark_audit_invariants
-from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark.engines import jobs
 from fastquorum.spark.engines.local_jobs import LocalEngine
@@ -200,13 +199,11 @@ def test_spark_judges_directories_that_have_lost_something_as_one_process_does(
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:
-    summaries = jobs.timeline(spark, str(clusters), "summary").toArrow()
-    assert sorted(summaries["cluster_id"].to_pylist()) == ["cut", "faulty", ID]
-    cut = next(json.loads(row["summary"]) for row in summaries.to_pylist() if row["cluster_id"] == "cut")
+    found = dict(telling.PACKING.unpacked(jobs.timelines(spark, str(clusters)).toArrow()))
+    assert list(found) == ["cut", "faulty", ID]
+    cut = found["cut"].summary
     assert (cut["is_whole"], cut["unknown_partitions"], cut["partitions"]["count"]) == (True, 0, 1)
     assert (cut["brokers"], cut["events"]) == (3, {"fenced": 1})
-    with pytest.raises(UsageError, match="there is no part 'topics'; the parts are events, partitions, brokers, summ"):
-        jobs.timeline(spark, str(clusters), "topics")
 
 
 def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(

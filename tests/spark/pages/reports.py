@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastquorum.spark.pipelines import audit_replicas as auditing
-from fastquorum.spark.pipelines.timeline import as_report, timeline
-from fastquorum.spark.pipelines.timeline.history import COLUMNS
+from fastquorum.spark.pipelines.timeline import as_report, timeline_of
+from fastquorum.spark.pipelines.timeline.history import COLUMNS, History
 from fastquorum.spark.scan import read_table
 from tests.spark.replicas import batches_at, known_at
 from tests.wire.golden import CLUSTER
@@ -22,7 +22,7 @@ def real_audit() -> dict[str, Any]:
 @functools.cache
 def real_timeline() -> dict[str, Any]:
     records = read_table(str(CLUSTER)).select(COLUMNS)
-    found = timeline(records)
+    found = timeline_of(History.of(records))
     return as_report([(records["cluster_id"][0].as_py(), found)])
 
 

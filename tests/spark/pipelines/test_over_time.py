@@ -4,11 +4,10 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fastquorum.spark.pipelines.timeline import timeline
 from fastquorum.spark.pipelines.timeline.over_time import STEPS_MAX
 
 from .timeline_model import CONDITIONS, Step, World, settled
-from .timeline_worlds import broker_change, change, logs, noop, partition, records, registered, removal, topic
+from .timeline_worlds import broker_change, change, logs, noop, partition, records, registered, removal, timeline, topic
 
 NAMES = ("partitions", *CONDITIONS, "brokers", "active_brokers")
 

@@ -19,7 +19,6 @@ from fastquorum.spark.pipelines.timeline import (
     Timeline,
     as_report,
     based_timeline,
-    timeline,
     timeline_or_why,
 )
 from fastquorum.spark.pipelines.timeline.base import BASE_COLUMNS
@@ -44,6 +43,7 @@ from .timeline_worlds import (
     records,
     registered,
     removal,
+    timeline,
     topic,
 )
 

@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from fastquorum.spark.pipelines.timeline import Timeline, timeline_of
+from fastquorum.spark.pipelines.timeline.history import History
+
 from .timeline_model import BROKER, SCHEMA, TOPIC, Step, World
 
 CLUSTER = Path(__file__).parents[2] / "golden" / "kafka-4.3.0" / "cluster"
@@ -180,3 +183,8 @@ def _change(draw: st.DrawFn, time_ms: int, topic_id: str, number: int) -> Step:
         fields["replicas"] = draw(nodes.filter(bool))
         fields["addingReplicas"] = fields["replicas"][: draw(st.integers(0, 1))]
     return change(time_ms, topicId=topic_id, partitionId=number, **fields)
+
+
+def timeline(records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None) -> Timeline:
+    """Return the timeline of one cluster's records. Arguments as of `History.of`."""
+    return timeline_of(History.of(records, image, committed_end))

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from fastquorum.controller.planning import Limits
-from fastquorum.spark.engines.jobs import part_of
 from fastquorum.spark.engines.reads import Choice, choice, of_directories, pairs_of, unproven_of, why_not, with_rows
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
@@ -56,21 +55,6 @@ def placements(
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
     placed = both.applyInArrow(place, from_arrow_schema(PACKED))
     return with_rows(placed, [placing.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
-
-
-def placement(
-    spark: SparkSession,
-    path: str,
-    part: str = "brokers",
-    limits: Limits = placing.ALL,
-    *,
-    keep_fenced: bool = False,
-    at: int | None = None,
-) -> DataFrame:
-    """Return how leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
-    cluster's id in front. `at`: as of this offset. UsageError: there is no such part."""
-    whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at)
-    return part_of(whole, placing.PACKING, part)
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

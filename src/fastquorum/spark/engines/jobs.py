@@ -4,7 +4,6 @@ What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +25,7 @@ from fastquorum.spark.pipelines.invariants import (
     replaying,
     snapshots,
 )
-from fastquorum.spark.pipelines.packing import PACKED, Packing
+from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.pipelines.timeline import base, history
 
 
@@ -136,19 +135,3 @@ def timelines(spark: SparkSession, path: str) -> DataFrame:
     both = records.groupBy("cluster_id").cogroup(before.groupBy("cluster_id"))
     found = both.applyInArrow(tell, from_arrow_schema(PACKED))
     return with_rows(found, [telling.unchecked(cluster_id, why) for cluster_id, why in chosen.unread.items()])
-
-
-def timeline(spark: SparkSession, path: str, part: str = "events") -> DataFrame:
-    """Return one part of each cluster's timeline, `events`, `partitions`, `brokers` or `summary` (JSON), with the
-    cluster's id in front. UsageError: there is no such part."""
-    return part_of(timelines(spark, path), telling.PACKING, part)
-
-
-def part_of(whole: DataFrame, packing: Packing[Any], part: str) -> DataFrame:
-    """Return one part of a pipeline's result for each cluster. UsageError: there is no part of this name."""
-
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from packing.rows(pa.Table.from_batches([batch]), part)
-
-    return whole.mapInArrow(unpack, from_arrow_schema(packing.schema(part)))

@@ -10,8 +10,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from fastquorum.errors import UsageError
-
 SUMMARY: Final = "summary"
 """The part that is JSON."""
 _CLUSTER: Final = pa.field("cluster_id", pa.string())
@@ -57,34 +55,19 @@ class Packing(NamedTuple, Generic[Result]):
         return [(cluster_id, self.make(**parts)) for cluster_id, parts in ordered]
 
     def schema(self, part: str) -> pa.Schema:
-        """Return the schema of `rows`. UsageError: there is no such part."""
-        if part not in self.parts:
-            raise UsageError(f"there is no part {part!r}", f"the parts are {', '.join(self.parts)}")
+        """Return the schema of a part of `tables`."""
         return pa.schema([_CLUSTER, *self.schemas.get(part, [pa.field(SUMMARY, pa.string(), nullable=False)])])
 
-    def rows(self, packed: pa.Table, part: str) -> Iterator[pa.RecordBatch]:
-        """Yield a part, or the summary, of each cluster, with the cluster's id in front."""
-        for cluster_id, name, data in _rows(packed):
-            if name == part:
-                whole = _text(data.to_pybytes().decode()) if part == SUMMARY else _table(data, self.schemas[part])
-                yield from self._of(cluster_id, part, whole).to_batches(max_chunksize=ROWS_MAX)
-
     def tables(self, found: Iterable[tuple[str | None, Result]]) -> dict[str, pa.Table]:
-        """Return every part of all clusters, by name, as of `rows`."""
+        """Return every part, the summary too, of all clusters, by name, with the cluster's id in front."""
         tables = {part: [self.schema(part).empty_table()] for part in self.parts}
         for cluster_id, result in found:
             for part in self.parts:
                 value = getattr(result, part)
-                tables[part].append(self._of(cluster_id, part, _text(json.dumps(value)) if part == SUMMARY else value))
+                whole = pa.table({SUMMARY: [json.dumps(value)]}) if part == SUMMARY else value
+                ids = pa.repeat(pa.scalar(cluster_id, pa.string()), whole.num_rows)
+                tables[part].append(pa.table([ids, *whole.columns], schema=self.schema(part)))
         return {part: pa.concat_tables(each) for part, each in tables.items()}
-
-    def _of(self, cluster_id: str | None, part: str, whole: pa.Table) -> pa.Table:
-        ids = pa.repeat(pa.scalar(cluster_id, pa.string()), whole.num_rows)
-        return pa.table([ids, *whole.columns], schema=self.schema(part))
-
-
-def _text(summary: str) -> pa.Table:
-    return pa.table({SUMMARY: [summary]})
 
 
 def _bytes(table: pa.Table) -> bytes:

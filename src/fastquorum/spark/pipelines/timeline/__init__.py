@@ -23,7 +23,7 @@ from fastquorum.spark.pipelines.timeline.lives import lives_of
 from fastquorum.spark.pipelines.timeline.partitions import SCHEMA as PARTITIONS
 from fastquorum.spark.pipelines.timeline.partitions import partition_availability
 from fastquorum.spark.pipelines.timeline.states import states_of
-from fastquorum.spark.pipelines.timeline.summary import WORST, SummaryInputs, summary
+from fastquorum.spark.pipelines.timeline.summary import summary
 
 
 class Timeline(NamedTuple):
@@ -42,28 +42,15 @@ class Timeline(NamedTuple):
 PACKING: Final = Packing(Timeline, {"events": EVENTS, "partitions": PARTITIONS, "brokers": BROKERS})
 
 
-def timeline(
-    records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None, worst: int = WORST
-) -> Timeline:
-    """Make the timeline of one cluster's records. Arguments and errors as of `History.of`; ImageFailed also for a
-    change of a partition or broker that is not there, in a history of which all is known."""
-    return _timeline_of(History.of(records, image, committed_end), worst)
-
-
 def based_timeline(
-    records: pa.Table,
-    base: pa.Table,
-    committed_end: int | None = None,
-    worst: int = WORST,
-    *,
-    log_start: int | None = None,
+    records: pa.Table, base: pa.Table, committed_end: int | None = None, *, log_start: int | None = None
 ) -> Timeline:
     """Make the timeline of one cluster's records, and of table `base` of each replica, with `base.BASE_COLUMNS` and at
     least `base.BASE_TYPES`. If the log begins with a snapshot, the timeline begins there. `log_start` as of `Based.of`,
-    errors as of `timeline`."""
+    errors as of `History.of` and `timeline_of`."""
     found = Based.of(records, base, committed_end, log_start)
     history = History.of(found.records, found.image, start_offset=found.start_offset)
-    return _timeline_of(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
+    return timeline_of(history._replace(replica=found.replica, end_offset=found.end_offset))
 
 
 def timeline_or_why(
@@ -99,11 +86,12 @@ def as_report(found: Iterable[tuple[str | None, Timeline]]) -> dict[str, Any]:
     return {"events": events, "clusters": clusters}
 
 
-def _timeline_of(history: History, worst: int) -> Timeline:
+def timeline_of(history: History) -> Timeline:
+    """Make the timeline of a history. ImageFailed: a change of a partition or broker that is not there, where all is
+    known."""
     happened, lives = lives_of(history)
     states = states_of(history)
     happenings = events(history, happened)
     partitions = partition_availability(states)
     brokers = broker_availability(states, lives)
-    inputs = SummaryInputs(happenings, partitions, brokers, lives)
-    return Timeline(happenings, partitions, brokers, summary(history, states, inputs, worst))
+    return Timeline(happenings, partitions, brokers, summary(history, states, happenings, partitions, brokers, lives))

@@ -34,7 +34,7 @@ def over_time(history: History, states: States, lives: Iterable[BrokerLife]) -> 
     lives = list(lives)
     curves = {"partitions": states.is_there} | {each: getattr(states, f"is_{each}") for each in CONDITIONS}
     return {
-        "begin": datetime.fromtimestamp(history.begin_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "begin": iso_time(history.begin_ms),
         "step_ms": steps.length_ms,
         **{name: _curve(steps, *_changes(states, flags)) for name, flags in curves.items()},
         "brokers": _curve(steps, *_broker_changes(lives, {*LifeState} - {LifeState.GONE})),
@@ -42,10 +42,14 @@ def over_time(history: History, states: States, lives: Iterable[BrokerLife]) -> 
     }
 
 
-def strips(history: History, lives: Iterable[BrokerLife], count: int = STRIPS_MAX) -> list[dict[str, Any]]:
-    """For JSON: what brokers were, of the `count` that were active for the shortest time, by id. A span is a state,
+def iso_time(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def strips(history: History, lives: Iterable[BrokerLife]) -> list[dict[str, Any]]:
+    """For JSON: what brokers were, of the STRIPS_MAX that were active for the shortest time, by id. A span is a state,
     and from when until when, in ms since the beginning."""
-    chosen = sorted(lives, key=lambda each: (each.lasted_ms[LifeState.ACTIVE], each.id))[:count]
+    chosen = sorted(lives, key=lambda each: (each.lasted_ms[LifeState.ACTIVE], each.id))[:STRIPS_MAX]
     return [
         {
             "broker_id": life.id,

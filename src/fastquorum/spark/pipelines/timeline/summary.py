@@ -1,42 +1,38 @@
 """Where it was worst: for people and for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.lives import BrokerLife, Event
-from fastquorum.spark.pipelines.timeline.over_time import over_time, strips
+from fastquorum.spark.pipelines.timeline.over_time import iso_time, over_time, strips
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
 from fastquorum.spark.pipelines.timeline.states import States
 from fastquorum.types import NodeId
 
-WORST: Final = 10
+_WORST: Final = 10
 _MINUTE_MS: Final = 60_000
 _TIES: Final = [("topic", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
 
 
-class SummaryInputs(NamedTuple):
-    """Inputs of a summary."""
-
-    happened: pa.Table
-    partitions: pa.Table
-    brokers: pa.Table
-    lives: Mapping[NodeId, BrokerLife]
-
-
-def summary(history: History, states: States, inputs: SummaryInputs, worst: int = WORST) -> dict[str, Any]:
-    """For JSON. Of each condition the `worst` partitions, longest first, and of brokers those fenced longest; none
+def summary(
+    history: History,
+    states: States,
+    happened: pa.Table,
+    partitions: pa.Table,
+    brokers: pa.Table,
+    lives: Mapping[NodeId, BrokerLife],
+) -> dict[str, Any]:
+    """For JSON. Of each condition the worst partitions, longest first, and of brokers those fenced longest; none
     that never were. `unknown_partitions`, `missing_records` and `unreadable_records`: what the sums do not have in
     them. `over_time` and `strips`: see there."""
-    happened, partitions, brokers, lives = inputs
     return {
         **history.replica._asdict(),
-        "begin": _when(history.begin_ms),
-        "end": _when(history.end_ms),
+        "begin": iso_time(history.begin_ms),
+        "end": iso_time(history.end_ms),
         "lasted_ms": history.end_ms - history.begin_ms,
         "end_offset": history.end_offset,
         "is_whole": history.is_whole,
@@ -46,9 +42,9 @@ def summary(history: History, states: States, inputs: SummaryInputs, worst: int 
         "unreadable_records": history.unreadable_count,
         "events": {each.value: _count(happened, each) for each in Event if _count(happened, each)},
         "partitions": _sums(partitions),
-        "worst_partitions": {each: _worst(partitions, f"{each}_ms", worst, _TIES) for each in CONDITIONS},
+        "worst_partitions": {each: _worst(partitions, f"{each}_ms", _TIES) for each in CONDITIONS},
         "brokers": brokers.num_rows,
-        "worst_brokers": _worst(brokers, "fenced_ms", worst, [("broker_id", "ascending")]),
+        "worst_brokers": _worst(brokers, "fenced_ms", [("broker_id", "ascending")]),
         "over_time": over_time(history, states, lives.values()),
         "strips": strips(history, lives.values()),
     }
@@ -107,9 +103,9 @@ def _sums(partitions: pa.Table) -> dict[str, Any]:
     }
 
 
-def _worst(table: pa.Table, by: str, count: int, ties: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def _worst(table: pa.Table, by: str, ties: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     bad = table.filter(pc.greater(table[by], 0))
-    rows: list[dict[str, Any]] = bad.take(pc.select_k_unstable(bad, count, [(by, "descending"), *ties])).to_pylist()
+    rows: list[dict[str, Any]] = bad.take(pc.select_k_unstable(bad, _WORST, [(by, "descending"), *ties])).to_pylist()
     return rows
 
 
@@ -119,10 +115,6 @@ def _count(happened: pa.Table, event: Event) -> int:
 
 def _sum(column: pa.ChunkedArray) -> int:
     return int(pc.sum(column).as_py() or 0)
-
-
-def _when(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _minutes(time_ms: int) -> str:
