@@ -109,15 +109,6 @@ class FoundLogs(NamedTuple):
     others: tuple[Other, ...] = ()
     """Paths that were passed over; only of `find_all`."""
 
-    @classmethod
-    def of(cls, each: "Iterable[FoundLog | LogFault]") -> "FoundLogs":
-        """Separate logs from faults."""
-        found = list(each)
-        return cls(
-            [each for each in found if isinstance(each, FoundLog)],
-            [each for each in found if isinstance(each, LogFault)],
-        )
-
     def only(self, directories: Container[str]) -> "FoundLogs":
         return FoundLogs(
             [log for log in self.logs if log.directory in directories],
@@ -192,7 +183,9 @@ def _found(path: str, there: Iterable[tuple[Store, FoundLog | LogFault]]) -> Fou
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
     check_names(each.directory for each in found.values())
-    return FoundLogs.of(sorted(found.values(), key=lambda each: each.directory))
+    both = sorted(found.values(), key=lambda each: each.directory)
+    logs = [each for each in both if isinstance(each, FoundLog)]
+    return FoundLogs(logs, [each for each in both if isinstance(each, LogFault)])
 
 
 def _beside(root: str, entries: Iterable[Entry], found: Iterable[FoundLog | LogFault]) -> Iterator[Other]:

@@ -59,9 +59,7 @@ class ChangesTable:
         return whole_logs(metadata_logs(logs, options, self.name), options.split_bytes)
 
     def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        schema = arrow.pruned(self.schema, columns)
-        for log in task.logs:
-            yield from guarded_batches(log, options, schema, self._read(log, options, schema))
+        return guarded_batches(task.logs, options, arrow.pruned(self.schema, columns), self._read)
 
     def _read(self, log: FoundLog, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         before: Mapping[str, pa.Table] = {}

@@ -5,7 +5,7 @@ were: `asOfOffset` with the high watermark leaves them out, and `committedEnds` 
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import Offset
 
 _TAKES: Final = frozenset({"asOfOffset", "asOfTimestamp", "diffFrom", "committedEnds"})
+_Read = Callable[[FoundLog, ReadOptions, pa.Schema], Iterator[pa.RecordBatch]]
 
 
 class Folded(NamedTuple):
@@ -96,14 +97,15 @@ def _committed(end: Offset | None, log: FoundLog, options: ReadOptions) -> Offse
 
 
 def guarded_batches(
-    log: FoundLog, options: ReadOptions, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    logs: Sequence[FoundLog], options: ReadOptions, schema: pa.Schema, read: _Read
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of one log. Where it cannot be read any further, handle the error as the mode says: raise it,
+    """Yield the batches of each log. Where one cannot be read any further, handle the error as the mode says: raise it,
     yield a row with it, or warn. Earlier batches stand."""
-    try:
-        yield from batches
-    except FastQuorumError as error:
-        yield from error_batches(error, log, options, schema)
+    for log in logs:
+        try:
+            yield from read(log, options, schema)
+        except FastQuorumError as error:
+            yield from error_batches(error, log, options, schema)
 
 
 def error_batches(

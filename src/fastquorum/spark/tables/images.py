@@ -84,9 +84,7 @@ class ImageTable:
         return metadata_tasks(logs, options, table=self.name, has_topics=self._has_topics)
 
     def read(self, task: Task, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        schema = arrow.pruned(self.schema, columns)
-        for log in task.logs:
-            yield from guarded_batches(log, options, schema, self._read(log, options, schema))
+        return guarded_batches(task.logs, options, arrow.pruned(self.schema, columns), self._read)
 
     def _read(self, log: FoundLog, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         state = folded(log, options)

@@ -124,15 +124,10 @@ def _compared(fold: Fold, image: Image, snapshot: OffsetAndEpoch) -> Iterator[Ro
 
 
 def _row(each: Difference) -> Row:
-    if each.before is None or each.after is None:
-        return _difference(each.kind, each.name, each.before, each.after)
-    changes = each.changes
-    return _difference(
-        each.kind,
-        each.name,
-        {name: was for name, (was, _) in changes.items()},
-        {name: now for name, (_, now) in changes.items()},
-    )
+    sides: tuple[Any, ...] = (each.before, each.after)
+    if None not in sides:
+        sides = tuple({name: pair[nth] for name, pair in each.changes.items()} for nth in (0, 1))
+    return _difference(each.kind, each.name, *sides)
 
 
 def _difference(kind: str, name: str, in_log: Any, in_snapshot: Any) -> Row:

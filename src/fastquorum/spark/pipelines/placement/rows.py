@@ -27,10 +27,8 @@ LOSSES: Final = pa.schema(
     [
         pa.field("kind", pa.string(), nullable=False),
         pa.field("name", pa.string()),
-        *(
-            pa.field(name, pa.int64(), nullable=False)
-            for name in ("partitions", "leaders", "offline", "without_replica", "under_min_isr", "most_led")
-        ),
+        *arrow.fields(pa.int64(), "partitions", "leaders", "offline", nullable=False),
+        *arrow.fields(pa.int64(), "without_replica", "under_min_isr", "most_led", nullable=False),
         pa.field("most_leader", pa.int32()),
         pa.field("heirs", pa.list_(pa.struct([("broker_id", pa.int32()), ("leaders", pa.int64())])), nullable=False),
     ]
@@ -94,11 +92,15 @@ def elected(plan: Plan) -> Ints:
 
 
 def _exchanged(plan: Plan, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    is_kept = plan.after[:, :, None] == plan.before[:, None, :]
-    came = plan.after[~is_kept.any(axis=2)]
-    went = plan.before[~is_kept.any(axis=1)]
+    came, went = plan.after[beside(plan.after, plan.before)], plan.before[beside(plan.before, plan.after)]
     gains, gives = (np.bincount(each + 1, minlength=count + 1)[1:].astype(np.int64) for each in (came, went))
     return gains, gives
+
+
+def beside(places: Ints, others: Ints) -> npt.NDArray[np.bool_]:
+    """Return which of each partition's places are not among the others."""
+    are_apart: npt.NDArray[np.bool_] = (places[:, :, None] != others[:, None, :]).all(axis=2)
+    return are_apart
 
 
 def loss_rows(cluster: PlannedCluster, of_brokers: Sequence[Loss], of_racks: Sequence[Loss]) -> pa.Table:
@@ -132,14 +134,13 @@ def move_rows(cluster: PlannedCluster, plan: Plan) -> pa.Table:
     topics = pa.DictionaryArray.from_arrays(
         pa.array(np.asarray(cluster.topics.indices)[plan.partitions]), cluster.topics.dictionary
     )
-    added = ~(plan.after[:, :, None] == plan.before[:, None, :]).any(axis=2)
     named = [[name for reason, name in REASONS if value & reason] for value in range(1 << len(REASONS))]
     columns = [
         topics.cast(pa.string()),
         pa.array(cluster.numbers[plan.partitions]),
         _lists(ids, plan.before),
         _lists(ids, plan.after),
-        pa.array(added.sum(axis=1).astype(np.int32)),
+        pa.array(beside(plan.after, plan.before).sum(axis=1).astype(np.int32)),
         pa.array(named, pa.list_(pa.string())).take(pa.array(plan.reasons.astype(np.int32))),
     ]
     return pa.table(columns, schema=MOVES)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fastquorum.controller.planning import NOBODY, Layout, Loss, Plan, spread
 from fastquorum.spark.pipelines.placement.layouts import PlannedCluster
-from fastquorum.spark.pipelines.placement.rows import REASONS, elected, states_of
+from fastquorum.spark.pipelines.placement.rows import REASONS, beside, elected, states_of
 
 
 def summary_of(
@@ -32,18 +32,13 @@ def summary_of(
         "plan": {
             "partitions": len(plan.partitions),
             "moved_replicas": plan.moved_replicas,
-            "reordered": int((plan.reasons != 0).sum()) - _with_moves(plan),
+            "reordered": int((plan.reasons != 0).sum() - beside(plan.after, plan.before).any(axis=1).sum()),
             "reasons": {name: int((plan.reasons & reason != 0).sum()) for reason, name in REASONS},
             "stuck": len(plan.stuck),
             "skipped": plan.skipped,
             "after": _figures(plan.layout, elected(plan)),
         },
     }
-
-
-def _with_moves(plan: Plan) -> int:
-    is_kept = (plan.after[:, :, None] == plan.before[:, None, :]).any(axis=2)
-    return int((~is_kept).any(axis=1).sum())
 
 
 def _racks(layout: Layout) -> list[dict[str, Any]]:
