@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -55,8 +56,8 @@ class Victim:
         found = (names.parse_checkpoint(name) for name in self.disk.list(names.LOG_DIRECTORY))
         return frozenset(each.offset for each in found if each is not None)
 
-    def path(self, name: str) -> str:
-        return os.path.join(self.disk.root, names.LOG_DIRECTORY, name)
+    def path(self, name: str) -> Path:
+        return Path(self.disk.root, names.LOG_DIRECTORY, name)
 
     def segment(self, base: Offset) -> bytes:
         return self.disk.read_file(names.join(names.LOG_DIRECTORY, names.segment_name(base)))
@@ -94,7 +95,7 @@ def divergence(victim: Victim) -> Planted:
     chosen = [each for each in infos[len(infos) // 2 :] if each.last_offset + 1 not in covered] or infos[:1]
     for info in chosen:
         _stamp_later(victim.kernels, data, info)
-    _rewrite(victim.path(names.segment_name(base)), data)
+    victim.path(names.segment_name(base)).write_bytes(data)
     return victim.planted(Kind.DIVERGENCE, chosen[0], chosen[-1].last_offset + 1, base)
 
 
@@ -125,7 +126,7 @@ def bit_flip(victim: Victim) -> Planted:
     info = infos[len(infos) // 4 + victim.prng.randrange(max(len(infos) // 2, 1))]
     at = victim.prng.between(info.position + BATCH_HEADER_BYTES, info.position + info.size_bytes - 1)
     data[at] ^= 1 << victim.prng.randrange(8)
-    _rewrite(victim.path(names.segment_name(base)), data)
+    victim.path(names.segment_name(base)).write_bytes(data)
     return victim.planted(Kind.BIT_FLIP, info, info.last_offset + 1, base)
 
 
@@ -133,8 +134,8 @@ def missing_segment(victim: Victim) -> Planted:
     """Remove one segment, with its index."""
     base = victim.pick_inner()
     infos = victim.infos(base)
-    os.unlink(victim.path(names.segment_name(base)))
-    os.unlink(victim.path(names.index_name(base)))
+    victim.path(names.segment_name(base)).unlink()
+    victim.path(names.index_name(base)).unlink()
     return victim.planted(Kind.MISSING_SEGMENT, infos[0], infos[-1].last_offset + 1, base)
 
 
@@ -143,7 +144,7 @@ def torn_end(victim: Victim) -> Planted:
     base = victim.bases[-1]
     last = victim.infos(base)[-1]
     os.truncate(victim.path(names.segment_name(base)), last.position + last.size_bytes // 2)
-    os.unlink(victim.path(names.index_name(base)))  # which a log has once it is closed
+    victim.path(names.index_name(base)).unlink()  # which a log has once it is closed
     epochs = parse_epochs(victim.disk.read_file(names.join(names.LOG_DIRECTORY, names.EPOCH_CHECKPOINT)))
     mark = read_mark(victim.disk, victim.kernels, names.LOG_DIRECTORY)
     assert mark is not None
@@ -161,11 +162,6 @@ def turn_epoch_back(victim: Victim, planted: Planted) -> None:
             with open(victim.path(names.segment_name(base)), "r+b") as file:
                 file.seek(info.position + _EPOCH_AT)
                 file.write(planted.epoch.to_bytes(4, "big"))
-
-
-def _rewrite(path: str, data: bytes | bytearray) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
 
 
 DAMAGES: Final[Mapping[Kind, Callable[[Victim], Planted]]] = MappingProxyType(

@@ -34,8 +34,6 @@ CHOICE: Final = pa.schema(
 """A directory whose records are to be read, where its log begins, whatever became of that, and up to where. Where none
 could be chosen, each directory, without these, and in `unread` why. `unproven`: why what is read may be uncommitted."""
 NOTHING: Final = "none of its logs has a record to look at"
-
-
 LOG_KIND: Final = "log_kind"
 """Column of `directory_rows`: "metadata" or "user"; null in rows about something else."""
 USER_RECORDS: Final = "it holds user records, and this report is made of metadata logs"

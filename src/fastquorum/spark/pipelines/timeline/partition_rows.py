@@ -129,7 +129,8 @@ def partition_rows(history: History) -> PartitionHistory:
     records = pa.concat_tables([created, changed])
     rows = np.concatenate([created_rows, changed_rows])
     topics, topic_of = _topics(history, records["topicId"])
-    partitions, owners, since = _partitions(topic_of, np.asarray(records["partitionId"], np.int64), rows)
+    of_topics, of_numbers, first, owners = pairs(topic_of, np.asarray(records["partitionId"], np.int64))
+    partitions, since = NumberedPartitions(of_topics, of_numbers), rows[first]
     removed_topics, removed_rows = topics.removed
     min_isr = MinIsr.of(history, topics.names, (topics.name_of[removed_topics], removed_rows))
     moments = _moments(topics, partitions, since, min_isr)
@@ -174,12 +175,6 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[NumberedT
     name_of = np.full(len(ids.dictionary), len(names.dictionary))
     name_of[of_named] = np.asarray(names.indices)
     return NumberedTopics(ids.dictionary, names.dictionary, name_of, (of_removed, removed_rows)), of_rows
-
-
-def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[NumberedPartitions, Ints, Ints]:
-    """Return the partitions, which of them each row is of, and the row that first speaks of each; creations first."""
-    of_topics, of_numbers, first, owners = pairs(topics, numbers)
-    return NumberedPartitions(of_topics, of_numbers), owners, rows[first]
 
 
 # --- rows for what is not said of a partition, and concerns it --------------------------------------------------------
