@@ -1,6 +1,7 @@
 """The services of a simulated world: virtual time, the network, the trace, the ghost of what nodes hold, and the rates
 of faults. They know none of their users."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,3 +66,22 @@ class SimEnvironment:
         self.scheduler.run_next()
         if self.scheduler.events > EVENTS_MAX:
             raise Violation("L12", f"more than {EVENTS_MAX} events: a message loop")
+
+
+class SimHost:
+    """A host of the network that lives and dies: what it notes, and what it does later in the same life."""
+
+    def __init__(self, environment: SimEnvironment, node_id: NodeId) -> None:
+        self.node_id = node_id
+        self.incarnation = 0
+        self.is_running = False
+        self.is_powered = True
+        self._environment = environment
+
+    def note(self, text: str) -> None:
+        self._environment.note(self.node_id, text)
+
+    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
+        """Schedule an action that is dropped if this life ends before."""
+        scheduler = self._environment.scheduler
+        scheduler.in_life(self, scheduler.now_us + wait_us, action)

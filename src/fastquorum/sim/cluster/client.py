@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastquorum.config import SECOND
-from fastquorum.sim.environment import SimEnvironment
+from fastquorum.sim.environment import SimEnvironment, SimHost
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
@@ -16,15 +16,11 @@ OnResponse = Callable[[Message | None], None]
 NO_CONNECTION: Final = -1
 
 
-class Client:
+class Client(SimHost):
     """Implements `network.Host`."""
 
     def __init__(self, environment: SimEnvironment, node_id: NodeId, prng: Prng) -> None:
-        self.node_id = node_id
-        self.incarnation = 0
-        self.is_running = False
-        self.is_powered = True
-        self._environment = environment
+        super().__init__(environment, node_id)
         self._prng = prng
         self._target = 0
         self._number = NO_CONNECTION
@@ -32,14 +28,6 @@ class Client:
         self._correlation_id = 0
         self._unsent: list[Packet] = []
         self._pending: dict[int, tuple[int, int, OnResponse]] = {}
-
-    def note(self, text: str) -> None:
-        self._environment.note(self.node_id, text)
-
-    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """Schedule an action that is dropped if this life ends before."""
-        scheduler = self._environment.scheduler
-        scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     def begin(self) -> None:
         """Begin a new life."""

@@ -17,7 +17,7 @@ from fastquorum.node.lane.peer_events import PeerAnswer, PeerEvent, UnansweredRe
 from fastquorum.node.network.peers import Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.cluster.heartbeats import heartbeat_in
-from fastquorum.sim.environment import CLUSTER_ID, SimEnvironment
+from fastquorum.sim.environment import CLUSTER_ID, SimEnvironment, SimHost
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.node.transport import PlainTransport
 from fastquorum.sim.prng import Prng
@@ -39,7 +39,7 @@ class MemberWatcher(Protocol):
         """Note that a member ended, in good order or not."""
 
 
-class SimMember(PlainTransport):
+class SimMember(SimHost, PlainTransport):
     """Implements `network.Host`, and `node.ports.Transport` for its connections; through all its lives."""
 
     def __init__(
@@ -53,16 +53,12 @@ class SimMember(PlainTransport):
         clock: LocalClock,
         prng: Prng,
     ) -> None:
-        self.node_id = node_id
+        super().__init__(environment, node_id)
         self.broker_id = broker_id
         self.clock = clock
-        self.incarnation = 0
-        self.is_running = False
-        self.is_powered = True
         self.is_frozen = False
         """Whether it is stopped (SIGSTOP): it does nothing, and its clock goes on."""
         self.agent: Agent
-        self._environment = environment
         self._watcher = watcher
         self._config = config
         self._kernels = kernels
@@ -80,9 +76,6 @@ class SimMember(PlainTransport):
     def is_acting(self) -> bool:
         """Whether it may act now: a check of its token would pass."""
         return self.is_running and self.clock.now_us < self.agent.view.lease_until_us
-
-    def note(self, text: str) -> None:
-        self._environment.note(self.node_id, text)
 
     # --- life and death -----------------------------------------------------------------------------------------------
 
@@ -136,11 +129,6 @@ class SimMember(PlainTransport):
     def stop(self, wait_us: Micros) -> None:
         """Stop in good order, within this time."""
         self._do(lambda: self._carry_out(self.agent.stop(self.clock.now_us + wait_us, self.clock.now_us)))
-
-    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """Schedule an action that is dropped if this life ends before."""
-        scheduler = self._environment.scheduler
-        scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     # --- network.Host -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
-from fastquorum.sim.environment import SimEnvironment
+from fastquorum.sim.environment import SimEnvironment, SimHost
 from fastquorum.sim.hazards import ProcessDied
 from fastquorum.sim.invariants import state, timers
 from fastquorum.sim.invariants.lanes import WatchedLane
@@ -52,17 +52,14 @@ class ProcessSurroundings(Watcher, Protocol):
         """Note that the process has died."""
 
 
-class SimProcess:
+class SimProcess(SimHost):
     """Implements `network.Host`, and `view.ProcessView` for its parts."""
 
     def __init__(
         self, environment: SimEnvironment, surroundings: ProcessSurroundings, build: Build, prng: Prng
     ) -> None:
-        self.node_id: NodeId = build.member.key.id
+        super().__init__(environment, build.member.key.id)
         self.build = build
-        self.incarnation = 0
-        self.is_running = False
-        self.is_powered = True
         self.is_assembled = False
         """Whether there is a replica: recovery is over."""
         self.has_failed = False
@@ -71,7 +68,6 @@ class SimProcess:
         self.may_resign = False
         self.is_disk_full = False
         """Whether the replica has reported a full disk."""
-        self._environment = environment
         self._surroundings = surroundings
         self._prng = prng
         self.disk = SimDisk(self.node_id, prng.fork(), DiskFaults())
@@ -122,9 +118,6 @@ class SimProcess:
 
     def port_call(self, label: str) -> None:
         self.hazards.port_call(label)
-
-    def note(self, text: str) -> None:
-        self._environment.note(self.node_id, text)
 
     # --- life and death -----------------------------------------------------------------------------------------------
 
@@ -368,11 +361,6 @@ class SimProcess:
         timers.check_candidacy(self, election)
         voted = election.voted_key.id if election.voted_key is not None else -1
         self.note(f"saves epoch {election.epoch} leader {election.leader_id} voted {voted}")
-
-    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
-        """Schedule an action that is dropped if this life ends before."""
-        scheduler = self._environment.scheduler
-        scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     def request(self, event: ev.Event) -> None:
         def ask() -> None:
