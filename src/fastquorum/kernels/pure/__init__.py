@@ -26,41 +26,6 @@ from fastquorum.kernels.pure.rows import RowReader
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
 
-__all__ = [
-    "NAME",
-    "Accumulator",
-    "EpochCache",
-    "Flusher",
-    "FrameSplitter",
-    "OffsetIndex",
-    "Outcome",
-    "PartitionRows",
-    "Producers",
-    "RowReader",
-    "SegmentFile",
-    "SteadyBeats",
-    "Turn",
-    "batch_headers",
-    "check_records",
-    "cpu_path",
-    "crc32c",
-    "decode_batch",
-    "decode_records",
-    "decode_values",
-    "encode_columns",
-    "encode_records",
-    "encode_rows",
-    "encode_values",
-    "high_watermark",
-    "message_codec",
-    "scan",
-    "settle_all",
-    "slice_batches",
-    "stamp_batch",
-    "untrack_young",
-    "untracked",
-]
-
 NAME: Final = "pure"
 
 
