@@ -8,7 +8,7 @@ from fastquorum.cli.terminal.arguments import number
 from fastquorum.cli.terminal.output import print_table
 from fastquorum.meant import one_of
 from fastquorum.spark.installed import check_arrow
-from fastquorum.spark.pages.latency import interval, page_of, ratio, us
+from fastquorum.spark.pages.latency import comparison_cells, page_of, us
 from fastquorum.spark.stored.paths import split_by_commas
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
@@ -102,20 +102,7 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _show_comparison(report: dict[str, Any], heads: tuple[str, ...]) -> None:
-    rows = [
-        (
-            *_group(row, report["by"]),
-            row["percentile"],
-            f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
-            us(row["before_us"]),
-            us(row["after_us"]),
-            ratio(row["ratio"]),
-            interval(row),
-            ratio(row["p"]),
-            row["verdict"],
-        )
-        for row in report["comparison"]
-    ]
+    rows = [(*_group(row, report["by"]), row["percentile"], *comparison_cells(row)) for row in report["comparison"]]
     print()
     print_table((*heads, "AT", "RUNS", "BEFORE US", "AFTER US", "RATIO", "95 %", "P", "VERDICT"), rows)
     print(

@@ -125,17 +125,7 @@ def _comparison(report: dict[str, Any]) -> Iterator[Part]:
         yield Bars("change", "Change of each percentile, after against before", Axis("%"), keys, bars)
     header = [*named, "of", "role", "at", "runs", "before", "after", "ratio", "95 %", "p", "verdict"]
     cells = [
-        [
-            *_group(row, named),
-            _short(row["percentile"]),
-            f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
-            us(row["before_us"]),
-            us(row["after_us"]),
-            ratio(row["ratio"]),
-            interval(row),
-            ratio(row["p"]),
-            row["verdict"],
-        ]
+        [*_group(row, named), _short(row["percentile"]), *comparison_cells(row)]
         for row in [*measured, *(row for row in rows if row["ratio"] is None)]
     ]
     yield Table(header, cells, left=[*range(len(named) + 3), len(header) - 1])
@@ -147,6 +137,19 @@ def _bar(row: dict[str, Any], named: Sequence[str], keys: Sequence[str]) -> Bar:
     parts = [_label(row, named)] if named else []
     label = ", ".join([text(row["what"]), *([row["role"]] if row["role"] else []), *parts, _short(row["percentile"])])
     return Bar(label, [change if key == verdict else 0.0 for key in keys], f"{change:+.1f} % ({interval(row)})")
+
+
+def comparison_cells(row: dict[str, Any]) -> list[str]:
+    """Return runs, microseconds before and after, their ratio with its interval, p and verdict, as text."""
+    return [
+        f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
+        us(row["before_us"]),
+        us(row["after_us"]),
+        ratio(row["ratio"]),
+        interval(row),
+        ratio(row["p"]),
+        row["verdict"],
+    ]
 
 
 def interval(row: dict[str, Any]) -> str:
