@@ -167,7 +167,7 @@ def test_beyond_the_knee_a_load_is_not_kept_up_with(more: dict[str, Any], does: 
 
 @pytest.mark.parametrize("made", [result(), result(**KILLED), sweep(), result(acknowledged=0, timeline=[])])
 def test_every_chart_is_drawn_whole(made: Result, tmp_path: Path) -> None:
-    for chart, path in zip(charts_of(made), files.write_svg(str(tmp_path), made), strict=True):
+    for chart, path in zip(charts_of(made), files.write_charts(str(tmp_path), made, "svg"), strict=True):
         root = ET.parse(path).getroot()
         texts = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
         assert {chart.title, chart.x.label, chart.y.label} <= set(texts)
@@ -247,7 +247,7 @@ def test_numbers_are_short(value: float, text: str) -> None:
     ids=["a run", "a sweep"],
 )
 def test_png_charts_are_pictures(made: Result, names: list[str], tmp_path: Path) -> None:
-    paths = files.write_png(str(tmp_path), made)
+    paths = files.write_charts(str(tmp_path), made, "png")
     assert [Path(path).name for path in paths] == names
     for path in paths:
         assert Path(path).read_bytes().startswith(b"\x89PNG")

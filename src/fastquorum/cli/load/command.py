@@ -386,8 +386,8 @@ def write_files(arguments: argparse.Namespace, result: dict[str, Any], runs: "Ru
     writers: dict[str, Callable[[str], list[str]]] = {
         "history": lambda path: [history.save(path, result)],
         "hdr": lambda path: files.write_hdr(path, result, runs.intervals),
-        "svg": lambda path: files.write_svg(path, result),
-        "png": lambda path: files.write_png(path, result),
+        "svg": lambda path: files.write_charts(path, result, "svg"),
+        "png": lambda path: files.write_charts(path, result, "png"),
         "html": lambda path: [files.write_page(path, result)],
         "trace": lambda path: [files.write_trace(path, runs.traces)],
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
-from fastquorum.load.driving.generating import IN_FLIGHT_BOUND, Job
+from fastquorum.load.driving.generating import Job
 from fastquorum.load.driving.schedule import Schedule
 from fastquorum.load.driving.timer import Timer
 from fastquorum.load.driving.window import AppendWindow
@@ -89,11 +89,7 @@ class _Run:
                 continue
             tally.ticked(now - intended_ns)
             self._window.settle()
-            wanted = schedule.counts[tick]
-            count = min(wanted, max(job.in_flight_max - self.in_flight, 0))
-            if count < wanted:
-                tally.errors[IN_FLIGHT_BOUND] += wanted - count
-            self._window.offer(job.payloads.take(count), intended_ns)
+            self._window.offer(job.arrivals(schedule.counts[tick], self.in_flight), intended_ns)
             if self._window.pending:
                 self._watch(self._window.pending[-1])
             tick += 1

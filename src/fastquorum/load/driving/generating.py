@@ -66,6 +66,13 @@ class Job:
         """Return when a generator that began now stops sending; overdue appends are given up then."""
         return max(self.end_ns, now_ns) + self.overtime_ns
 
+    def arrivals(self, wanted: int, in_flight: int) -> list[Payload]:
+        """Return the appends of a tick, as many as may be sent with so many in flight; the others are errors."""
+        count = min(wanted, max(self.in_flight_max - in_flight, 0))
+        if count < wanted:
+            self.tally.errors[IN_FLIGHT_BOUND] += wanted - count
+        return self.payloads.take(count)
+
 
 def generate(driver: Driver, job: Job) -> int:
     """Offer the whole load and wait for every fate; the first tick that was not offered."""
@@ -83,7 +90,7 @@ def generate(driver: Driver, job: Job) -> int:
 
 
 def _open_loop(driver: Driver, job: Job, schedule: Schedule) -> int:
-    payloads, tally, clock = job.payloads, job.tally, time.monotonic_ns
+    tally, clock = job.tally, time.monotonic_ns
     counts, tick = schedule.counts, job.first_tick
     last_ns = job.last_ns(clock())
     while tick < schedule.ticks and not job.is_over:
@@ -97,11 +104,7 @@ def _open_loop(driver: Driver, job: Job, schedule: Schedule) -> int:
             driver.collect(min(intended_ns, tally.due_ns))
             continue
         tally.ticked(now - intended_ns)
-        wanted = counts[tick]
-        count = min(wanted, max(job.in_flight_max - driver.in_flight, 0))
-        if count < wanted:
-            tally.errors[IN_FLIGHT_BOUND] += wanted - count
-        driver.offer(payloads.take(count), intended_ns)
+        driver.offer(job.arrivals(counts[tick], driver.in_flight), intended_ns)
         tick += 1
     return tick
 

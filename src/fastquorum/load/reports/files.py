@@ -3,6 +3,7 @@
 import datetime
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from fastquorum.load.hdr import Histogram, Interval, log_lines
 from fastquorum.load.reports import png
@@ -27,25 +28,17 @@ def write_hdr(prefix: str, result: Result, intervals: Sequence[Interval]) -> lis
     return paths
 
 
-def write_svg(directory: str, result: Result) -> list[str]:
-    """A file a chart."""
+def write_charts(directory: str, result: Result, suffix: str) -> list[str]:
+    """A file a chart; `suffix`: svg or png. UsageError if png needs matplotlib, and that is not installed."""
     os.makedirs(directory, exist_ok=True)
     paths = []
     for chart in charts_of(result):
-        paths.append(os.path.join(directory, f"{chart.name}.svg"))
-        with replaced_file(paths[-1]) as draft, open(draft, "w", encoding="utf-8") as file:
-            file.write(svg.draw(chart) + "\n")
-    return paths
-
-
-def write_png(directory: str, result: Result) -> list[str]:
-    """A file a chart. UsageError if matplotlib is not installed."""
-    os.makedirs(directory, exist_ok=True)
-    paths = []
-    for chart in charts_of(result):
-        paths.append(os.path.join(directory, f"{chart.name}.png"))
+        paths.append(os.path.join(directory, f"{chart.name}.{suffix}"))
         with replaced_file(paths[-1]) as draft:
-            png.draw(chart, draft)
+            if suffix == "svg":
+                Path(draft).write_text(svg.draw(chart) + "\n", encoding="utf-8")
+            else:
+                png.draw(chart, draft)
     return paths
 
 
