@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastquorum.observe.dashboard import dashboard
+from fastquorum.observe.catalogue import dashboard
 from fastquorum.observe.exposition import ALL
 from tests.cli.conftest import Ran
 

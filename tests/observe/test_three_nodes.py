@@ -6,7 +6,7 @@ import pytest
 
 from fastquorum import sync
 from fastquorum.errors import NotLeader, RecordTooLarge
-from fastquorum.observe.dashboard import dashboard
+from fastquorum.observe.catalogue import dashboard
 from fastquorum.sync import Quorum
 from fastquorum.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import QUICK, WAIT_S, caught_up, trio

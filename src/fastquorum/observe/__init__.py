@@ -3,7 +3,7 @@
 | module | what |
 |---|---|
 | `families` | what a metric is |
-| `kafka`, `own`, `catalogue` | every metric that there is |
+| `kafka`, `own`, `catalogue` | every metric that there is, and the Grafana dashboard, `grafana.json` |
 | `exposition` | the Prometheus text format, both ways |
 | `window` | rates and latencies of the last half minute |
 | `stages` | the stages of a commit, as histograms with few buckets |
@@ -12,7 +12,6 @@
 | `health` | is it alive, is it ready |
 | `serving` | /metrics, /healthz, /readyz |
 | `otel` | the same metrics, pushed by OTLP |
-| `dashboard` | the Grafana dashboard, `grafana.json` |
 | `starting` | a node with all of this, as its settings say |
 
 Must not take part in anything: a node does the same whether or not it is watched.

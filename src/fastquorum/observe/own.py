@@ -1,6 +1,6 @@
 """What Kafka has no name for: under `fastquorum_`, and of the process under Prometheus' own `process_`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from fastquorum.node.metrics import ReplicaMetrics
@@ -29,24 +29,14 @@ def _of_replica(each: ReplicaMetrics) -> tuple[tuple[str, str], ...]:
     return ("replica", str(each.node_id)), ("voter", str(each.is_voter).lower())
 
 
-def _lags(view: NodeView) -> Iterable[MetricPoint]:
-    return (MetricPoint(each.lag, _of_replica(each)) for each in view.node.replicas)
+def _of_replicas(name: str, meaning: str, read: Callable[[ReplicaMetrics], float | None]) -> Metric:
+    """A gauge of each replica, without those of which it is None. Only a leader knows of replicas."""
 
+    def points(view: NodeView) -> Iterable[MetricPoint]:
+        found = ((each, read(each)) for each in view.node.replicas)
+        return (MetricPoint(value, _of_replica(each)) for each, value in found if value is not None)
 
-def _contacts(view: NodeView) -> Iterable[MetricPoint]:
-    return (
-        MetricPoint(each.since_contact_us / US_PER_S, _of_replica(each))
-        for each in view.node.replicas
-        if each.since_contact_us >= 0
-    )
-
-
-def _caught_up(view: NodeView) -> Iterable[MetricPoint]:
-    return (
-        MetricPoint(each.since_caught_up_us / US_PER_S, _of_replica(each))
-        for each in view.node.replicas
-        if each.since_caught_up_us >= 0
-    )
+    return Metric(OWN + name, "gauge", f"{meaning}; on the leader only.", points)
 
 
 def _unreachable(view: NodeView) -> Iterable[MetricPoint]:
@@ -83,6 +73,10 @@ def _seconds(us: int) -> float | None:
     return us / US_PER_S if us >= 0 else None
 
 
+def _of_process(declare: Callable[..., Metric], name: str, meaning: str) -> Metric:
+    return declare(name, meaning, lambda view: view.process.get(name))
+
+
 _REPLICATION: Final = (
     Metric(OWN + "info", "gauge", "1; its labels say which node this is, and what it runs on.", _info),
     gauge(
@@ -97,10 +91,12 @@ _REPLICATION: Final = (
     ),
     counter(OWN + "appended_records_total", "Records appended as the leader.", lambda view: view.node.moved.appended),
     counter(OWN + "fetched_records_total", "Records fetched from a leader.", lambda view: view.node.moved.fetched),
-    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; on the leader only.", _lags),
-    Metric(OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; on the leader only.", _contacts),
-    Metric(
-        OWN + "replica_caught_up_seconds", "gauge", "Since a replica had the whole log; on the leader only.", _caught_up
+    _of_replicas("replica_lag_records", "Records that a replica lacks", lambda its: its.lag),
+    _of_replicas("replica_contact_seconds", "Since a replica's last Fetch", lambda its: _seconds(its.since_contact_us)),
+    _of_replicas(
+        "replica_caught_up_seconds",
+        "Since a replica had the whole log",
+        lambda its: _seconds(its.since_caught_up_us),
     ),
     Metric(
         OWN + "peer_unreachable_seconds",
@@ -163,11 +159,11 @@ _WORK: Final = (
 )
 
 _PROCESS: Final = (
-    counter("process_cpu_seconds_total", "Processor time of the process.", lambda view: view.process.cpu_s),
-    gauge("process_resident_memory_bytes", "Resident memory.", lambda view: view.process.resident_bytes),
-    gauge("process_open_fds", "Open file descriptors.", lambda view: view.process.open_files),
-    gauge("process_max_fds", "Most file descriptors that may be open.", lambda view: view.process.open_files_max),
-    gauge("process_start_time_seconds", "When the process started, since 1970.", lambda view: view.process.started_s),
+    _of_process(counter, "process_cpu_seconds_total", "Processor time of the process."),
+    _of_process(gauge, "process_resident_memory_bytes", "Resident memory."),
+    _of_process(gauge, "process_open_fds", "Open file descriptors."),
+    _of_process(gauge, "process_max_fds", "Most file descriptors that may be open."),
+    _of_process(gauge, "process_start_time_seconds", "When the process started, since 1970."),
 )
 
 OWN_METRICS: Final = (*_REPLICATION, *_WORK, *_PROCESS)

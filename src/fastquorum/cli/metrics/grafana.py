@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.observe.dashboard import dashboard
+    from fastquorum.observe.catalogue import dashboard
 
     print(dashboard(), end="")
     return 0
