@@ -21,9 +21,7 @@ _T = TypeVar("_T")
 
 class _Handle(Protocol):
     async def __aenter__(self) -> Any: ...
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *raised: Any) -> None: ...
 
 
 _H = TypeVar("_H", bound=_Handle)
@@ -61,11 +59,9 @@ class Opening(Coroutine[Any, Any, _H], Generic[_H]):
         entered: _H = await self._handle.__aenter__()
         return entered
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: Any) -> None:
         assert self._handle is not None
-        await self._handle.__aexit__(kind, error, traceback)
+        await self._handle.__aexit__(*raised)
 
 
 async def in_thread(work: Callable[..., _T], *arguments: Any) -> _T:

@@ -5,7 +5,6 @@ Every method may be called from any thread, and from several at once.
 
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.api.blocking import Watch, left_s
@@ -249,9 +248,7 @@ class Quorum(QuorumHandle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- inner --------------------------------------------------------------------------------------------------------

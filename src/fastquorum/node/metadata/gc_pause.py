@@ -3,7 +3,6 @@ some in all of it, over and over, takes longer than to make it. For a turn's tim
 """
 
 import gc
-from types import TracebackType
 from typing import Final
 
 from fastquorum.controller.image.kept import KEPT
@@ -22,9 +21,7 @@ class CollectorAtRest:
         self._was_enabled = gc.isenabled()
         gc.disable()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._was_enabled:
             gc.enable()
 

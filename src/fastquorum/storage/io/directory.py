@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from fastquorum.closing import end_all
@@ -143,7 +142,5 @@ class DataDirectory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.close(error if isinstance(error, FatalError) else None)
