@@ -45,40 +45,6 @@ from fastquorum.kernels.partitions import PartitionRows
 from fastquorum.kernels.producers import Producers
 from fastquorum.kernels.rows import Packed, PackedHeaders, RowReader
 
-__all__ = [
-    "BATCH_BYTES_MAX",
-    "BATCH_HEADER_BYTES",
-    "DECOMPRESSED_BYTES_MAX",
-    "INDEX_INTERVAL_BYTES",
-    "RECORD_OVERHEAD_MAX",
-    "Attribute",
-    "BatchFault",
-    "BatchInfo",
-    "Buffer",
-    "Columns",
-    "Compression",
-    "Fault",
-    "Header",
-    "Int64Array",
-    "MessageCodec",
-    "Record",
-    "Scan",
-    "Accumulator",
-    "EpochCache",
-    "Flusher",
-    "FrameSplitter",
-    "Kernels",
-    "OffsetIndex",
-    "Outcome",
-    "PartitionRows",
-    "Producers",
-    "RowReader",
-    "SegmentFile",
-    "SteadyBeats",
-    "Turn",
-    "load",
-]
-
 
 @runtime_checkable
 class Kernels(Protocol):

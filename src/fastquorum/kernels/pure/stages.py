@@ -24,7 +24,7 @@ _PASSED: Final = ("sent", "flushed", "acked", "committed")
 _NS_PER_US: Final = 1_000
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Group:
     """One group on its way; its fields are those of `TracedGroup`."""
 

@@ -11,7 +11,7 @@ from fastquorum.kernels.pure.lane.fetch_responses import ResponseEncoder
 from fastquorum.types import Epoch, Micros, Offset, ReplicaKey
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Peer:
     """One admitted replica. Its offset and times outlive its connection."""
 
