@@ -15,7 +15,7 @@ from fastquorum.node.metadata.metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
 from fastquorum.node.ports import Unreachable
 from fastquorum.observe.families import NodeView
-from fastquorum.observe.process import process_now
+from fastquorum.observe.process import ProcessFigures
 from fastquorum.observe.stages import counted
 from fastquorum.observe.window import RecentWindow
 from fastquorum.raft.tally import Elections
@@ -123,7 +123,7 @@ def view(
     if before is not None:
         window.add(before, counted(stages))
     now = counted(added)
-    return NodeView(metrics, now, window.add(metrics, now), process_now(), True)
+    return NodeView(metrics, now, window.add(metrics, now), ProcessFigures(1.5, 1 << 20, 12, 1024, 1.7e9), True)
 
 
 class Strict(NamedTuple):

@@ -240,3 +240,20 @@ def test_a_crowd_that_comes_at_once_takes_few_descriptors(monkeypatch: pytest.Mo
 def test_a_request_that_is_never_finished_ends(one: sync.Quorum, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "REQUEST_S", 0.1)
     assert exchange(str(one.metrics_endpoint), b"GET /metrics HT") == b""
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET /healthz HTTP/1.1\r\nHost: h", 200),
+        ("GET /healthz HTTP/1.0", 200),  # had no hosts yet
+        ("GET /healthz HTTP/1.1", 400),  # RFC 9112, section 3.2
+        ("GET /healthz HTTP/2.0\r\nHost: h", 400),
+        ("GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + "y" * 30_000, 431),
+        ("GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: none", 400),
+    ],
+    ids=["1.1", "1.0", "no host", "2.0", "too long", "bad length"],
+)
+def test_a_request_is_held_to_its_protocol(one: sync.Quorum, request_line: str, status: int) -> None:
+    answer = exchange(str(one.metrics_endpoint), request_line.encode() + b"\r\n\r\n")
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())

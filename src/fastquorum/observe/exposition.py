@@ -96,7 +96,7 @@ class Samples:
 
 
 def parse(text: str) -> Samples:
-    """Parse any page in this format; ValueError if it is not one."""
+    """Parse a page in this format, of a server of ours; ValueError if it is not one."""
     try:
         return Samples(sample for family in text_string_to_metric_families(text) for sample in family.samples)
     except (ValueError, IndexError) as error:  # the parser indexes past the end of some broken labels

@@ -1,9 +1,10 @@
 """What a metric is: a name, a meaning, and how its values are read from what is known of a node at one moment."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
 from fastquorum.node.metrics import NodeMetrics
+from fastquorum.observe.process import ProcessFigures
 from fastquorum.observe.stages import StageCounts
 from fastquorum.observe.window import Recent
 
@@ -18,8 +19,7 @@ class NodeView(NamedTuple):
     node: NodeMetrics
     stages: tuple[StageCounts, ...]
     recent: Recent
-    process: Mapping[str, float]
-    """Figures of the process, by the names of their metrics."""
+    process: ProcessFigures
     is_ready: bool
     """The verdict of /readyz."""
 

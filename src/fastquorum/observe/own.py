@@ -73,10 +73,6 @@ def _seconds(us: int) -> float | None:
     return us / US_PER_S if us >= 0 else None
 
 
-def _of_process(declare: Callable[..., Metric], name: str, meaning: str) -> Metric:
-    return declare(name, meaning, lambda view: view.process.get(name))
-
-
 _REPLICATION: Final = (
     Metric(OWN + "info", "gauge", "1; its labels say which node this is, and what it runs on.", _info),
     gauge(
@@ -159,11 +155,11 @@ _WORK: Final = (
 )
 
 _PROCESS: Final = (
-    _of_process(counter, "process_cpu_seconds_total", "Processor time of the process."),
-    _of_process(gauge, "process_resident_memory_bytes", "Resident memory."),
-    _of_process(gauge, "process_open_fds", "Open file descriptors."),
-    _of_process(gauge, "process_max_fds", "Most file descriptors that may be open."),
-    _of_process(gauge, "process_start_time_seconds", "When the process started, since 1970."),
+    counter("process_cpu_seconds_total", "Processor time of the process.", lambda view: view.process.cpu_s),
+    gauge("process_resident_memory_bytes", "Resident memory.", lambda view: view.process.resident_bytes),
+    gauge("process_open_fds", "Open file descriptors.", lambda view: view.process.open_files),
+    gauge("process_max_fds", "Most file descriptors that may be open.", lambda view: view.process.open_files_max),
+    gauge("process_start_time_seconds", "When the process started, since 1970.", lambda view: view.process.started_s),
 )
 
 OWN_METRICS: Final = (*_REPLICATION, *_WORK, *_PROCESS)

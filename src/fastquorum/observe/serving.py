@@ -26,6 +26,12 @@ from fastquorum.threads import start_thread
 CONNECTIONS_MAX: Final = 32
 REQUEST_S: Final = 5.0
 REQUEST_BYTES_MAX: Final = 16 * 1024
+_PIECE_BYTES: Final = 4096
+"""Read at once; so much may come beyond REQUEST_BYTES_MAX."""
+_REFUSALS: Final = {
+    HTTPStatus.BAD_REQUEST: "this is not an HTTP/1 request with a host\n",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "the request is too long\n",
+}
 ANSWER_S: Final = 1.0
 """The replica's thread has this long to answer."""
 JOIN_S: Final = 2.0
@@ -154,11 +160,14 @@ class MetricsServer:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=REQUEST_BYTES_MAX)
         try:
             while (request := http.next_event()) is h11.NEED_DATA:
-                http.receive_data(await reader.read(REQUEST_BYTES_MAX))
+                http.receive_data(await reader.read(_PIECE_BYTES))
         except h11.RemoteProtocolError as error:
-            return _encoded(http, HttpResponse(HTTPStatus(error.error_status_hint), f"{error}\n"))
+            status = HTTPStatus(error.error_status_hint)
+            return _encoded(http, HttpResponse(status, _REFUSALS.get(status, status.description + "\n")))
         if not isinstance(request, h11.Request):
             raise ConnectionAbortedError  # the client has left without a request
+        if not request.http_version.startswith(b"1."):
+            return _encoded(http, HttpResponse(HTTPStatus.BAD_REQUEST, _REFUSALS[HTTPStatus.BAD_REQUEST]))
         if request.method not in (b"GET", b"HEAD"):
             refusal = HttpResponse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n")
             return _encoded(http, refusal, [("Allow", "GET, HEAD")])
