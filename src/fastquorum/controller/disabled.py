@@ -46,11 +46,14 @@ def refused(message: Message, code: ErrorCode, text: str) -> Message | None:
     another request."""
     match message:
         case acls.CreateAclsRequest():
-            made = acls.CreateAclsResponse.AclCreationResult(error_code=code, error_message=text)
-            return acls.CreateAclsResponse(results=[made for _ in message.creations])
+            made = acls.CreateAclsResponse.AclCreationResult
+            return acls.CreateAclsResponse(
+                results=[made(error_code=code, error_message=text) for _ in message.creations]
+            )
         case acls.DeleteAclsRequest():
-            gone = acls.DeleteAclsResponse.DeleteAclsFilterResult(error_code=code, error_message=text)
-            return acls.DeleteAclsResponse(filter_results=[gone for _ in message.filters])
+            gone = acls.DeleteAclsResponse.DeleteAclsFilterResult
+            results = [gone(error_code=code, error_message=text) for _ in message.filters]
+            return acls.DeleteAclsResponse(filter_results=results)
         case acls.DescribeAclsRequest():
             return acls.DescribeAclsResponse(error_code=code, error_message=text)
         case sasl.SaslHandshakeRequest():
@@ -61,8 +64,8 @@ def refused(message: Message, code: ErrorCode, text: str) -> Message | None:
             return credentials.DescribeDelegationTokenResponse(error_code=code)
         case credentials.DescribeUserScramCredentialsRequest():
             response = credentials.DescribeUserScramCredentialsResponse(error_code=code, error_message=text)
-            result = response.DescribeUserScramCredentialsResult(error_code=code, error_message=text)
-            response.results = [result for _ in message.users or ()]
+            result = response.DescribeUserScramCredentialsResult
+            response.results = [result(error_code=code, error_message=text) for _ in message.users or ()]
             return response
     return None
 

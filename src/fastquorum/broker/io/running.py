@@ -128,6 +128,7 @@ class RunningMember(handles.Guarded):
         self._post(lambda now: self._agent.stop(now + timeout_us, now))
 
     def join(self, timeout_s: float | None) -> bool:
+        """Wait for its thread; False if that still runs after so long."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

@@ -39,7 +39,7 @@ def quota_record(entity: Entity, key: str, value: float | None) -> ClientQuotaRe
     """Return the record of a quota; None removes it."""
     part = ClientQuotaRecord.EntityData
     parts = [part(entity_type=entity_type, entity_name=name) for entity_type, name in entity]
-    return ClientQuotaRecord(entity=parts, key=key, value=0.0 if value is None else value, remove=value is None)
+    return ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
 
 
 def _order(entity: Entity) -> list[tuple[str, bool, str]]:

@@ -31,7 +31,7 @@ class Replier(Protocol):
         """Answer a request in the order of its connection's; None where the client wants no response (acks=0)."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """A decoded request. It waits until `reply` is called, or its connection is gone."""
 
@@ -60,7 +60,7 @@ class Request:
         return self.frames.encode_answer(self.header, message)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Account:
     """What one accepted connection has under way."""
 

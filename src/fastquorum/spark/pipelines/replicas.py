@@ -220,8 +220,9 @@ def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[
         if row.get("durable_offset") is not None:
             each.is_mark_of_log = _is_mark_of_log(batches, row)
         for column, name in _STATED.items():
-            if row.get(column) is not None:
-                setattr(each, name, row[column])
+            stated = row.get(column)
+            if stated is not None and stated is not False:  # what one row says to be lost stays so
+                setattr(each, name, stated)
     for row in unreadable:
         by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
     for row in rows:

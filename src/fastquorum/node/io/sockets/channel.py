@@ -15,7 +15,7 @@ from fastquorum.types import Micros
 NEVER: Micros = -1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Channel:
     """State of one connection; the transport and the reactor act on it."""
 

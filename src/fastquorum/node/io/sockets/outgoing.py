@@ -144,7 +144,7 @@ class Outgoing:
                 os.eventfd_write(self.wake_fd, 1)
 
     def close_all(self) -> None:
-        """Lock held. The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
+        """The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
         with self._wake_guard:
             if self._closed:
                 return
@@ -176,7 +176,7 @@ class Outgoing:
         raise NotImplementedError
 
     def _came_to_nothing(self, connection: Connection, reason: str) -> None:
-        """It was to be made."""
+        """Note why a connection that was to be made is not."""
         self.errors.failed(connection, reason)
         self._report_lost(connection)
 
