@@ -13,7 +13,7 @@ from fastquorum.kernels.lane import LeaderSession, Output
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane.follower import FollowerLane
 from fastquorum.node.lane.callers import LaneCallers
-from fastquorum.node.lane.python_shell import LaneShell
+from fastquorum.node.lane.shell_base import ShellBase
 from fastquorum.node.records.control_appends import ControlAppends
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, moves
@@ -317,7 +317,7 @@ def _delays_alone(patcher: Patcher) -> None:
 def _fetches_twice(patcher: Patcher) -> None:
     """It shows where four of five voters are heard by the one that is late, and refuse it at once."""
     _delays_alone(patcher)
-    patcher.setattr(LaneShell, "may_fetch_on", lambda shell, connection: True)
+    patcher.setattr(ShellBase, "may_fetch_on", lambda shell, connection: True)
 
 
 def _calls_all_committed(patcher: Patcher) -> None:

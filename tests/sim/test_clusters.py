@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from fastquorum import sim
-from fastquorum.sim.cluster.brokers import KINDS
 from tests.sim.campaign import failures_of, sweep
 
 SEEDS = 8
+KINDS = ["crash", "bounce", "mute", "flap", "slow", "cut_off", "half", "shut_down", "impostor", "hear_again"]
 SHORT = 18
 """A seed that is soon over: Python's kernels take their time."""
 

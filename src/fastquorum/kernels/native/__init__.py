@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.native._accumulator import Accumulator
 from fastquorum.kernels.native._beats import SteadyBeats
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
@@ -10,7 +11,7 @@ from fastquorum.kernels.native._encode import encode_columns, encode_records, en
 from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
-from fastquorum.kernels.native._messages import MessageCodec as message_codec
+from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
 from fastquorum.kernels.native._outcomes import Outcome, settle_all
 from fastquorum.kernels.native._partitions import PartitionRows, untrack_young, untracked
 from fastquorum.kernels.native._producers import Producers
@@ -20,3 +21,7 @@ from fastquorum.kernels.native._segment import Flusher, SegmentFile
 from fastquorum.kernels.native._turn import Turn
 
 NAME: Final = "native"
+
+
+def message_codec(layout: StructLayout, twin: MessageCodec) -> MessageCodec:
+    return _MessageCodec(layout, twin)
