@@ -469,9 +469,10 @@ class Replica:
                 self._controller.on_committed(now_us)
 
         with FailureStops(self._stop, now_us):
-            self.shell.tell(on_committed)
-            if self._controller is not None or self._clients.watches_commits or self._listener.watches_commits:
-                self.shell.watch_commit()
+            self.shell.tell(on_committed, self._watches_commits)
+
+    def _watches_commits(self) -> bool:
+        return self._controller is not None or self._clients.watches_commits or self._listener.watches_commits
 
     def _tell_left_out(self, now_us: Micros) -> None:
         left_out = self.log.snapshots.take_left_out()

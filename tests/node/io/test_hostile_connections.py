@@ -205,9 +205,9 @@ def client_request(message: Message, version: int, number: int) -> bytes:
     return framed(encode_request(request_header(message, version, number, "t"), message))
 
 
-def a_fetch(number: int, **fields: int) -> bytes:
-    """A consumer's, of the whole log of the topic `quorum`."""
-    part = FetchRequest.FetchTopic.FetchPartition(fetch_offset=0, partition_max_bytes=1 << 24)
+def a_fetch(number: int, fetch_offset: int = 0, **fields: int) -> bytes:
+    """A consumer's, of the log of the topic `quorum` from this offset on."""
+    part = FetchRequest.FetchTopic.FetchPartition(fetch_offset=fetch_offset, partition_max_bytes=1 << 24)
     topic = FetchRequest.FetchTopic(topic="quorum", partitions=[part])
     limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 24, **fields}
     return client_request(FetchRequest(replica_id=-1, topics=[topic], **limits), 11, number)

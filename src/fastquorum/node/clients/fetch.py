@@ -134,9 +134,11 @@ class Fetches:
 
     def _park(self, fetch: Fetch) -> bool:
         """False if it can be answered now."""
-        missing_bytes = self._missing_bytes(fetch)
+        if not self._missing_bytes(fetch):
+            return False
+        self._count()
+        missing_bytes = self._missing_bytes(fetch)  # again: native threads commit meanwhile, and that is counted now
         if missing_bytes:
-            self._count()
             self._parked.add(fetch, missing_bytes)
         return missing_bytes > 0
 

@@ -91,8 +91,9 @@ class Shell(Protocol):
     def producer(self, producer_id: int) -> ProducerState | None: ...
     def new_producer_id(self) -> int: ...
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None: ...
-    def watch_commit(self) -> None:
-        """Have `on_committed` called when the high watermark moves next. From any thread."""
+    def watch_commit(self) -> Offset:
+        """Have `on_committed` called when the high watermark moves next; return the one of the moment. From any
+        thread."""
 
     # the replica's thread, lock held
     def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
@@ -146,7 +147,9 @@ class Shell(Protocol):
         """Records and bytes of the appends that wait for their commit."""
 
     # the replica's thread, without the lock
-    def tell(self, on_committed: Callable[[Offset], None]) -> None: ...
+    def tell(self, on_committed: Callable[[Offset], None], watches: Callable[[], bool]) -> None:
+        """Tell tickets their fate, and `on_committed` the high watermark, until nobody waits for news. They may call
+        back. `watches`: the next commit is to be told of, too, by another turn."""
 
 
 class MeasuredShell(Shell, Protocol):

@@ -161,9 +161,7 @@ class LaneShell(LaneCallers):
 
     # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
 
-    def tell(self, on_committed: Callable[[Offset], None]) -> None:
-        """Tell tickets their fate, and `on_committed` the high watermark, until nobody waits for news. They may call
-        back."""
+    def tell(self, on_committed: Callable[[Offset], None], watches: Callable[[], bool]) -> None:
         while True:
             with self.lock:
                 fates, barriers = self._appends.take_fates(), self._barriers.take_ended()

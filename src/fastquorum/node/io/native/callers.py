@@ -91,8 +91,8 @@ class NativeCallers(ShellBase):
             self._raise_if_stopped()
             raise self.not_leader()
 
-    def watch_commit(self) -> None:
-        self._shell.watch_commit()
+    def watch_commit(self) -> Offset:
+        return self._shell.watch_commit()
 
     def waiting(self) -> tuple[int, int]:
         """Records and bytes of the appends that wait: for their commit, or here for their turn. Lock held."""

@@ -319,7 +319,7 @@ class NativeShell(NativeProducers):
 
     # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
 
-    def tell(self, on_committed: Callable[[Offset], None]) -> None:
+    def tell(self, on_committed: Callable[[Offset], None], watches: Callable[[], bool]) -> None:
         while True:
             letters = self._mailbox.collect()
             fates, self._fates = self._fates, []
@@ -334,5 +334,5 @@ class NativeShell(NativeProducers):
                     ticket.failed(self.error_of(result))
             if high_watermark != announced:
                 on_committed(high_watermark)
-            elif not letters and not fates:
-                break
+            elif not letters and not fates and not (watches() and self.watch_commit() != high_watermark):
+                break  # and what is committed from here on makes a turn, if somebody watches
