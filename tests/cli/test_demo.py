@@ -244,8 +244,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
     _, err = demo.communicate(timeout=30)
     assert (demo.returncode, err) == (code, "")
     assert os.listdir(tmp_path) == []
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, timeout=10).stdout
-    assert str(tmp_path) not in listed
+    assert running_with(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ class PartitionAudit:
         lives, found = self._lives, []
         is_stated = (lives.kinds == _CREATED) & (lives.rows >= self._base_count)
         epochs, leader_epochs = (self._ints(each, UNSAID)[lives.rows] for each in ("said_epoch", "leader_epoch"))
-        is_new = is_stated & ~lives.was_there & self.is_whole & (epochs != 0) & ~self._has_migrated()
+        is_new = is_stated & ~lives.was_there & (epochs != 0) & (self.is_whole and not self._has_migrated())
         for at in np.flatnonzero(is_new).tolist():
             found.append(self._of(FindingKind.PARTITION_EPOCH_JUMP, at, f"a new partition has epoch {epochs[at]}"))
         again = np.flatnonzero(is_stated & lives.was_there)
