@@ -235,7 +235,7 @@ def test_batches_of_few_bytes_and_many_records_fill_segments_too(driver: NativeS
         driver.append_encoded(bytearray(crowded_batch(0, 0, 2**30)), 2**30, ticket, now_us())
         driver.drain(now_us())
         await_commits(driver)
-        driver.tell(lambda high_watermark: None)
+        driver.tell(lambda high_watermark: None, lambda: False)
         assert ticket.offsets == [1 + number * 2**30]
     assert [segment.base_offset for segment in driver.log._segments] == [0, 1 + 2**30]
 
@@ -282,7 +282,7 @@ def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(
     loop.callers(driver).append(b"c", "c")
     driver.close(now_us())
     driver.drain(now_us())
-    driver.tell(lambda high_watermark: None)
+    driver.tell(lambda high_watermark: None, lambda: False)
     for slot in slots:
         with pytest.raises(NotLeader):
             slot.result()
