@@ -10,6 +10,7 @@ from tests.conftest import ROOT
 README: Final = ROOT / "README.md"
 GUIDE: Final = ROOT / "src" / "fastquorum" / "guide"
 
+_FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -32,6 +33,11 @@ class Block(NamedTuple):
 def documents() -> list[Path]:
     """Return README and all chapters that are there."""
     return [README, *sorted(GUIDE.glob("*.md"))]
+
+
+def prose(document: Path) -> str:
+    """Return its text without fenced blocks."""
+    return _FENCED.sub("", document.read_text())
 
 
 def block_of(chapter: str, beginning: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from fastquorum.guide.chapters import CHAPTERS
 from fastquorum.guide.site import anchor
 from tests.conftest import ROOT
-from tests.guide.documents import GUIDE, README, blocks, documents
+from tests.guide.documents import GUIDE, README, blocks, documents, prose
 
 LINES_MAX: Final = 200
 """The most lines of README: what is longer belongs into a chapter."""
@@ -24,7 +24,6 @@ LANGUAGES: Final = {"python", "sh", "text", "mermaid", "toml", "properties", "js
 """What a block may be; `python` and `sh` run as they are, all others are shown only."""
 
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 every_document = pytest.mark.parametrize("document", documents(), ids=lambda path: path.stem)
@@ -59,7 +58,7 @@ def test_every_chapter_of_the_order_is_there_and_no_other() -> None:
 
 @pytest.mark.parametrize("document", sorted(GUIDE.glob("*.md")), ids=lambda path: path.stem)
 def test_a_chapter_begins_with_its_title_and_has_no_other(document: Path) -> None:
-    text = _FENCED.sub("", document.read_text())
+    text = prose(document)
     titles = re.findall(r"^# .+$", text, re.MULTILINE)
     assert titles == [text.splitlines()[0]]
 
@@ -76,7 +75,7 @@ def test_every_block_says_what_it_is(document: Path) -> None:
 
 @every_document
 def test_every_link_leads_somewhere(document: Path) -> None:
-    text = _FENCED.sub("", document.read_text())
+    text = prose(document)
     for link in _LINK.findall(text):
         if link.startswith(("http://", "https://")):
             continue
@@ -87,5 +86,5 @@ def test_every_link_leads_somewhere(document: Path) -> None:
         if document.parent == GUIDE:
             assert target.parent == GUIDE, f"{link}: the guide is installed without it"
         if fragment:
-            headings = _HEADING.findall(_FENCED.sub("", target.read_text()))
+            headings = _HEADING.findall(prose(target))
             assert fragment in map(anchor, headings), link

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from tests.conftest import ROOT
+from tests.guide.documents import prose
 
-_FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _BACKTICKED: Final = re.compile(r"`([^`]+)`")
 _FILE: Final = re.compile(r"[\w.*-]+(/[\w.*-]+)+\.(py|pyx|pyi|pxd|h|cpp|md|txt|toml|json|js)")
 _FOLDER: Final = re.compile(
@@ -26,7 +26,7 @@ DOCUMENTS: Final = sorted(
 
 
 def mentioned(document: Path) -> Iterator[str]:
-    return iter(_BACKTICKED.findall(_FENCED.sub("", document.read_text())))
+    return iter(_BACKTICKED.findall(prose(document)))
 
 
 def is_there(path: str, document: Path) -> bool:

@@ -58,18 +58,6 @@ _COUNTS: Final[tuple[tuple[str, str, Callable[[ControllerMetrics], float]], ...]
         lambda its: its.new_leaders,
     ),
 )
-_SNAPSHOT: Final[tuple[tuple[str, str, Callable[[ControllerMetrics], float]], ...]] = (
-    (
-        "latestsnapshotgeneratedbytes",
-        "Size of the latest snapshot that this node took; 0 if it has taken none since it was started.",
-        lambda its: its.snapshot_bytes,
-    ),
-    (
-        "latestsnapshotgeneratedagems",
-        "Milliseconds since this node took its latest snapshot, or was started.",
-        lambda its: its.since_snapshot_us // _US_PER_MS,
-    ),
-)
 
 
 def _of_controller(name: str, meaning: str, read: Callable[[ControllerMetrics], float]) -> Metric:
@@ -82,5 +70,14 @@ def _of_controller(name: str, meaning: str, read: Callable[[ControllerMetrics], 
 
 KAFKA_CONTROLLER_METRICS: Final = (
     *(_of_controller(CONTROLLER + name, meaning, read) for name, meaning, read in _COUNTS),
-    *(_of_controller(SNAPSHOTS + name, meaning, read) for name, meaning, read in _SNAPSHOT),
+    _of_controller(
+        SNAPSHOTS + "latestsnapshotgeneratedbytes",
+        "Size of the latest snapshot that this node took; 0 if it has taken none since it was started.",
+        lambda its: its.snapshot_bytes,
+    ),
+    _of_controller(
+        SNAPSHOTS + "latestsnapshotgeneratedagems",
+        "Milliseconds since this node took its latest snapshot, or was started.",
+        lambda its: its.since_snapshot_us // _US_PER_MS,
+    ),
 )

@@ -193,7 +193,6 @@ _STATED: Final = {
     "durable_offset": "synced_end",
     "committed_offset": "committed_end",
     "last_epoch_start": "last_epoch_start",
-    "is_mark_lost": "is_mark_lost",
     "refused": "refused",
     "not_started": "not_started",
     "own_directory_id": "directory_id",
@@ -205,7 +204,7 @@ def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[
     """Return the base offsets of the cluster's batches, ascending, and which replica has which batch there: each
     directory that any row names, the farthest first. `directory_rows`: rows that name directories, and may have
     `snapshot_offset` and `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, `durable_segment`
-    and `durable_position`, where its durable mark is, and what `_STATED` has."""
+    and `durable_position`, where its durable mark is, `is_mark_lost`, and what `_STATED` has."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -220,9 +219,10 @@ def replicas_of(batches: pa.Table, directory_rows: pa.Table) -> tuple[Ids, list[
         if row.get("durable_offset") is not None:
             each.is_mark_of_log = _is_mark_of_log(batches, row)
         for column, name in _STATED.items():
-            stated = row.get(column)
-            if stated is not None and stated is not False:  # what one row says to be lost stays so
-                setattr(each, name, stated)
+            if row.get(column) is not None:
+                setattr(each, name, row[column])
+        if row.get("is_mark_lost"):
+            each.is_mark_lost = True
     for row in unreadable:
         by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
     for row in rows:
